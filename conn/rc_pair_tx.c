@@ -142,6 +142,7 @@ static bool rc_pair_tx_request(struct rc_pair *p, const struct rc_outgoing *o, s
         rc_pair_tx_read_head(&seg, o, &b);
     else
         rc_pair_tx_atomic_head(&seg.atomic, &b);
+    rc_pair_release(p); /* an acknowledgement that was withheld is the next packet */
     out->emit.spans = 0;
     if (message && !qp_gather_request(p->life.qp, o->name, o->offset, o->length, &out->emit)) {
         rc_pair_check(p, now_us);
@@ -194,8 +195,29 @@ bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us)
             (!p->is_draining && rc_requester_wants(&p->requester, now_us) && qp_has_output(p->life.qp)));
 }
 
+bool rc_pair_withhold(struct rc_pair *p, uint64_t now_us)
+{
+    return p->attr.service == BTH_RC && life_is_open(&p->life) && rc_responder_withhold(&p->responder, now_us);
+}
+
+void rc_pair_release(struct rc_pair *p)
+{
+    rc_responder_release(&p->responder);
+}
+
+/* A packet that is shorter than an acknowledgement is not followed by it in a batch, but follows it. */
+static void release_before_empty(struct rc_pair *p, uint64_t now_us)
+{
+    if (!p->responder.held_us)
+        return;
+    take_next(p, now_us);
+    if (rc_requester_has_output(&p->requester, now_us) && rc_requester_next_is_empty(&p->requester))
+        rc_pair_release(p);
+}
+
 /* Responses and requests take turns. An acknowledgement that is due goes before both: programs with a queue of one
- * request rely on it that what they have sent is complete when they see the answer to it, as adapters have it. */
+ * request rely on it that what they have sent is complete when they see the answer to it, as adapters have it. One that
+ * was withheld follows a request in the same batch, and the peer takes it first. */
 bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
 {
     out->emit.spans = 0;
@@ -210,6 +232,7 @@ bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
     }
     if (!life_is_open(&p->life))
         return false;
+    release_before_empty(p, now_us);
     if (emit_acknowledge(p, out, now_us))
         return true;
     p->answer_turn = !p->answer_turn;

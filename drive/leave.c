@@ -31,6 +31,7 @@ static void leave_loops(struct rddp_context *context)
         batch_init(loop);
         loop->holding = 0;
         loop->hot = loop->resting = NULL;
+        loop->owing = NULL;
         loop->stage.owner = NULL;
         loop->stage.from = loop->stage.octets = 0;
         loop->wanted = 0;

@@ -40,10 +40,24 @@ enum {
 
 /* --- one round ------------------------------------------------------------------------------------------------- */
 
+/* What an endpoint withheld leaves, unless a poster holds it, who sends that. */
+static void settle_debt(struct loop *loop)
+{
+    struct endpoint *endpoint = atomic_load_explicit(&loop->owing, memory_order_relaxed);
+
+    if (!endpoint || !endpoint_try(endpoint))
+        return;
+    atomic_store_explicit(&loop->owing, NULL, memory_order_relaxed);
+    endpoint->kind->release(endpoint);
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
+}
+
 void loop_rouse(struct loop *loop)
 {
     struct endpoint *endpoint = loop->resting;
 
+    settle_debt(loop);
     loop->lone_polls = 0;
     loop->resting = NULL;
     if (!endpoint)
@@ -73,8 +87,10 @@ void loop_work(struct loop *loop)
 
 void loop_poll(struct loop *loop)
 {
-    struct endpoint *hot = loop->hot;
+    struct endpoint *hot;
 
+    settle_debt(loop);
+    hot = loop->hot;
     if (!loop->context->manual) /* otherwise there is no thread that wants to know */
         atomic_store_explicit(&loop->polled_us, reactor_now_us(), memory_order_relaxed);
     if (loop->resting && loop->resting != hot)
@@ -115,7 +131,7 @@ static bool is_armed(const struct loop *loop)
 
 static bool has_work(struct loop *loop)
 {
-    return loop_is_asked(loop) || reactor_sleep(&loop->reactor, 0);
+    return loop_is_asked(loop) || atomic_load(&loop->owing) || reactor_sleep(&loop->reactor, 0);
 }
 
 /* The time of the last poll also shows a poller that this thread has just displaced from its processor. */

@@ -26,6 +26,8 @@ static void close_endpoint(struct endpoint *endpoint)
         loop->hot = NULL;
     if (loop->resting == endpoint)
         loop->resting = NULL;
+    if (loop->owing == endpoint)
+        loop->owing = NULL;
     loop_retire(endpoint);
     endpoint->closed = true;
 }

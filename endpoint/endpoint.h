@@ -50,6 +50,9 @@ struct endpoint_kind {
     /* Driver, who does not hold the endpoint: receives for a busy poller, unless another thread holds the endpoint. */
     void (*poll)(struct endpoint *endpoint);
 
+    /* Driver, for loop->owing: what was withheld for the application's answer may leave now. NULL: nothing is. */
+    void (*release)(struct endpoint *endpoint);
+
     /* Driver: like conn_accept() and conn_reject(). -EINVAL also if the attributes do not suit the wire. */
     int (*accept)(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr, uint64_t now_us);
     int (*reject)(struct endpoint *endpoint, const void *private_data, uint16_t length, uint64_t now_us);

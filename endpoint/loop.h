@@ -64,6 +64,7 @@ struct loop {
     unsigned hot_turns;
     struct endpoint *resting; /* its link is out of the epoll set, since a poller asks it all the time; or NULL */
     unsigned lone_polls;      /* how often it was asked since something was last roused */
+    _Atomic(struct endpoint *) owing; /* withholds something until the next poll, or until something sleeps; or NULL */
 
     struct roce_host *roce; /* the UDP sockets of RoCE; NULL: there are none */
 

@@ -360,9 +360,14 @@ static bool udp_send_out(struct udp *u, struct iovec *packet, uint32_t packets, 
     return false;
 }
 
+bool udp_leaves_singly(const struct udp *u, const struct sockaddr_storage *to)
+{
+    return !u->cuts || same_peer(to, &u->uncut);
+}
+
 static bool leaves_singly(const struct udp *u)
 {
-    return !u->cuts || same_peer(&u->out_to, &u->uncut);
+    return udp_leaves_singly(u, &u->out_to);
 }
 
 static void send_singly(struct udp *u)

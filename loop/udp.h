@@ -105,6 +105,9 @@ void udp_set_source(struct udp *u, const uint8_t source[UDP_ADDRESS]);
  * Returns false if `octets` exceeds UDP_BATCH_OCTETS. */
 bool udp_lend(struct udp *u, const struct sockaddr_storage *to, const uint8_t *p, uint32_t octets, bool ect);
 
+/* Do packets to this peer leave one by one, since the kernel cuts no batches for it? */
+bool udp_leaves_singly(const struct udp *u, const struct sockaddr_storage *to);
+
 /* Sends the packets that wait. Packets that the socket does not accept are lost and counted in `dropped`. */
 void udp_flush(struct udp *u);
 

@@ -193,6 +193,13 @@ uint32_t bth_destination(const uint8_t *p)
     return get32(p + 4) & BTH_MASK24;
 }
 
+bool bth_is_answer(const uint8_t *p)
+{
+    uint8_t op = operations[p[0] & OPERATION].op;
+
+    return op == BTH_READ_RESPONSE || op == BTH_ACKNOWLEDGE || op == BTH_ATOMIC_ACKNOWLEDGE;
+}
+
 /* Finds the opcode of the service and operation with these flags. Returns false if there is none. */
 static bool bth_find_opcode(const struct bth *b, const struct bth_service_code **s, uint8_t *code)
 {

@@ -125,4 +125,7 @@ static inline uint8_t bth_pad(uint32_t length)
 /* The destination of a packet of at least BTH_OCTETS octets, before anything else is read. */
 uint32_t bth_destination(const uint8_t *p);
 
+/* The same: does it answer a request: an acknowledgement, a NAK or a response? */
+bool bth_is_answer(const uint8_t *p);
+
 #endif

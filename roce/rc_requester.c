@@ -227,6 +227,11 @@ bool rc_requester_has_output(const struct rc_requester *q, uint64_t now_us)
     return q->next != q->end && requester_may_send(q, now_us);
 }
 
+bool rc_requester_next_is_empty(const struct rc_requester *q)
+{
+    return !request_at(q, q->cursor)->length;
+}
+
 static void cut_packet(const struct rc_requester *q, const struct rc_request *r, struct rc_outgoing *out)
 {
     uint32_t i = (uint32_t)(q->next - r->psn), rest;

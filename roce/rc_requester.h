@@ -129,6 +129,9 @@ uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t le
 /* Could a packet leave of the requests that were added? */
 bool rc_requester_has_output(const struct rc_requester *q, uint64_t now_us);
 
+/* Is the next packet of a request without octets? There is one to send. */
+bool rc_requester_next_is_empty(const struct rc_requester *q);
+
 /* Takes the next packet that may be sent. Returns false if none may now. */
 bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t now_us);
 

@@ -8,6 +8,8 @@
 #include "base/ring.h"
 #include "roce/psn.h"
 
+enum { AT_ONCE = 1 /* a time that has passed: such an acknowledgement is not withheld */ };
+
 size_t rc_responder_size(uint32_t reads)
 {
     return ring_slots(reads) * (2 * sizeof(struct rc_answer) + sizeof(struct rc_result));
@@ -115,7 +117,7 @@ static void duplicate(struct rc_responder *s, const struct bth *b, uint64_t posi
     if (responder_is_answered(b->op))
         answer_again(s, b, position);
     else
-        s->ack_due = true; /* acknowledged with the newest PSN */
+        s->ack_us = AT_ONCE; /* acknowledged with the newest PSN */
 }
 
 /* --- arriving ---------------------------------------------------------------------------------------------------- */
@@ -280,7 +282,7 @@ void rc_responder_answered(struct rc_responder *s, uint64_t original)
 
 static bool is_ack_due(const struct rc_responder *s, uint64_t now_us)
 {
-    return s->ack_due || (s->ack_us && now_us >= s->ack_us);
+    return (s->ack_due && now_us >= s->held_us) || (s->ack_us && now_us >= s->ack_us);
 }
 
 /* Nothing is acknowledged beyond a response that was not sent: what waits for that acknowledges by itself. */
@@ -294,7 +296,7 @@ bool rc_responder_acknowledge(struct rc_responder *s, struct bth *b, uint64_t no
     b->msn = s->msn;
     b->syndrome = naks ? s->syndrome : AETH_ACK | AETH_NO_CREDITS;
     s->nak_due = s->ack_due = false;
-    s->ack_us = 0;
+    s->ack_us = s->held_us = 0;
     s->acked = s->expected;
     return true;
 }
@@ -306,5 +308,21 @@ bool rc_responder_has_output(const struct rc_responder *s, uint64_t now_us)
 
 uint64_t rc_responder_deadline(const struct rc_responder *s)
 {
-    return s->ack_us ? s->ack_us : UINT64_MAX;
+    uint64_t at = s->ack_us ? s->ack_us : UINT64_MAX;
+
+    return s->ack_due && s->held_us < at ? s->held_us : at;
+}
+
+bool rc_responder_withhold(struct rc_responder *s, uint64_t now_us)
+{
+    if (!s->ack_due || s->ack_us || s->nak_due || s->expected - s->acked != 1)
+        return false;
+    if (!s->held_us)
+        s->held_us = now_us + RC_HOLD_US;
+    return true;
+}
+
+void rc_responder_release(struct rc_responder *s)
+{
+    s->held_us = 0;
 }

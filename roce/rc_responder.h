@@ -14,6 +14,7 @@ enum {
     RC_READS_MAX = 128,   /* Reads and atomics of the peer under way */
     RC_ACK_DELAY_US = 50, /* an acknowledgement that was not asked for waits at most this long */
     RC_ACK_PACKETS = 32,  /* and for at most this many packets */
+    RC_HOLD_US = 1000,    /* one that waits for the application's answer waits at most this long */
 };
 
 struct rc_responder_attr {
@@ -64,6 +65,7 @@ struct rc_responder {
     bool ack_due;              /* acknowledge now */
     uint64_t acked;            /* position behind the newest packet that was acknowledged */
     uint64_t ack_us;           /* acknowledge then at the latest; 0: nothing is owed */
+    uint64_t held_us;          /* what is due waits until then for an answer that it can leave with; 0: it does not */
     struct rc_answer *answers; /* the caller's, a ring: those whose turn comes, in the order of their positions */
     struct rc_answer *again;   /* the same for duplicates */
     struct rc_result *results; /* the same: the newest results */
@@ -107,6 +109,11 @@ void rc_responder_drop_again(struct rc_responder *s);
 /* Takes the acknowledgement or NAK that is due: its PSN, MSN and syndrome. Returns false if none is. */
 bool rc_responder_acknowledge(struct rc_responder *s, struct bth *b, uint64_t now_us);
 bool rc_responder_has_output(const struct rc_responder *s, uint64_t now_us);
+
+/* If the acknowledgement of a single packet is due, which is no duplicate, it waits until rc_responder_release(), or
+ * for RC_HOLD_US. Returns whether it does. */
+bool rc_responder_withhold(struct rc_responder *s, uint64_t now_us);
+void rc_responder_release(struct rc_responder *s);
 
 /* When an acknowledgement is due; UINT64_MAX: none is. */
 uint64_t rc_responder_deadline(const struct rc_responder *s);

@@ -73,16 +73,37 @@ static void endpoint_roce_tick(struct endpoint *endpoint, uint64_t now_us)
         roce_pair_tick(e, now_us);
 }
 
+/* The acknowledgement waits for the answer of a poller, if it has one, and both are one call and one arrival. It does
+ * not wait if another endpoint's does, or if anything may sleep that has not polled again. */
+static void withhold(struct endpoint_roce *e, uint64_t now_us)
+{
+    struct loop *loop = e->endpoint.loop;
+    struct rddp_context *context = loop->context;
+
+    if (!e->slot->port->host->is_polled || loop->owing || context->armed || !roce_pair_may_follow(e) ||
+        (context->manual && atomic_load(&loop->batch.sleepers)))
+        return;
+    if (rc_pair_withhold(&e->pair, now_us))
+        loop->owing = &e->endpoint;
+}
+
+static void endpoint_roce_release(struct endpoint *endpoint)
+{
+    rc_pair_release(&endpoint_roce_of(endpoint)->pair);
+}
+
 /* Called for the slot by the driver, who does not hold the endpoint. */
 static void endpoint_roce_take(struct roce_user *user, const struct roce_run *run)
 {
     struct endpoint_roce *e = container_of(user, struct endpoint_roce, user);
     struct endpoint *endpoint = &e->endpoint;
+    uint64_t now_us = reactor_now_us();
 
     endpoint_hold(endpoint);
     endpoint->loop->hot = endpoint;
-    roce_pair_take(e, run, reactor_now_us());
+    roce_pair_take(e, run, now_us);
     roce_call_received(e);
+    withhold(e, now_us);
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
@@ -93,7 +114,7 @@ static void endpoint_roce_poll(struct endpoint *endpoint)
     struct endpoint_roce *e = endpoint_roce_of(endpoint);
 
     if (e->socket || e->slot)
-        roce_socket_drive(e->socket ? e->socket : &e->slot->port->own);
+        roce_socket_drive(e->socket ? e->socket : &e->slot->port->own, true);
 }
 
 static bool endpoint_roce_owes(const struct endpoint *endpoint)
@@ -203,6 +224,7 @@ static const struct endpoint_kind queue_pair = {
     .tick = endpoint_roce_tick,
     .owes = endpoint_roce_owes,
     .poll = endpoint_roce_poll,
+    .release = endpoint_roce_release,
     .accept = accept_pair,
     .reject = reject_pair,
     .finish = endpoint_roce_finish,

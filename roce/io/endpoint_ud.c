@@ -157,9 +157,9 @@ static void endpoint_ud_poll(struct endpoint *endpoint)
 {
     struct roce_port *port = endpoint_ud_of(endpoint)->slot->port;
 
-    roce_socket_drive(&port->own);
+    roce_socket_drive(&port->own, true);
     if (port->host && port->host->shared.udp.fd >= 0)
-        roce_socket_drive(&port->host->shared);
+        roce_socket_drive(&port->host->shared, true);
 }
 
 /* --- for the application ------------------------------------------------------------------------------------------ */

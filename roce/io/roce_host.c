@@ -97,18 +97,20 @@ void roce_host_end(struct roce_host *host)
     roce_host_sweep(host);
 }
 
-void roce_socket_drive(struct roce_socket *socket)
+void roce_socket_drive(struct roce_socket *socket, bool is_polled)
 {
     struct roce_host *host = socket->host;
     struct udp_batch batch[UDP_BUFFERS];
     int n = UDP_BUFFERS;
 
     roce_host_begin(host);
+    host->is_polled = is_polled;
     for (unsigned turn = 0; turn < ROCE_TURNS && n == UDP_BUFFERS; turn++) {
         n = udp_recv(&socket->udp, &host->stage, batch);
         for (int i = 0; i < n; i++)
             receive_batch(socket, &batch[i]);
     }
+    host->is_polled = false;
     roce_host_end(host);
 }
 
@@ -141,7 +143,7 @@ bool roce_host_verifies(struct roce_host *host, const struct icrc_path *path, co
 static void roce_host_on_readable(struct watch *watch, uint32_t events)
 {
     (void)events;
-    roce_socket_drive(container_of(watch, struct roce_socket, watch));
+    roce_socket_drive(container_of(watch, struct roce_socket, watch), false);
 }
 
 /* Packets that leave as a batch are numbered, those that leave alone are not. */

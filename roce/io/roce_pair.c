@@ -151,6 +151,11 @@ bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
     return packets == TURN_PACKETS;
 }
 
+bool roce_pair_may_follow(const struct endpoint_roce *e)
+{
+    return e->is_near && own_port_of_peer(e) && !udp_leaves_singly(&e->slot->port->own.udp, &e->to);
+}
+
 /* --- in ---------------------------------------------------------------------------------------------------------- */
 
 static void take_packet(struct endpoint_roce *e, const struct bth *b, const struct roce_run *run, uint64_t now_us)
@@ -161,23 +166,47 @@ static void take_packet(struct endpoint_roce *e, const struct bth *b, const stru
     learn_port(e, run->from_port);
 }
 
-void roce_pair_take(struct endpoint_roce *e, const struct roce_run *run, uint64_t now_us)
+enum { ANSWERS = 1, REQUESTS = 2 };
+
+/* The answers of a run, its requests, or both. */
+static void take_packets(struct endpoint_roce *e, const struct roce_run *run, unsigned which, uint64_t now_us)
 {
     struct icrc_path path = roce_address_path(&run->from, run->from_port, &run->to, run->to_port);
     enum roce_packet_result result;
     uint32_t octets;
     struct bth b;
 
-    if (!roce_address_is_equal(&run->from, &e->peer)) {
-        e->wrong_peer += (run->octets + run->each - 1) / run->each;
-        return;
-    }
     for (uint32_t at = 0; at < run->octets;) {
+        if (!(which & (bth_is_answer(run->at + at) ? ANSWERS : REQUESTS))) {
+            at += run->each;
+            continue;
+        }
         result = roce_packet_next(e->slot->port->host, &path, run, e->pair.attr.pkey, &at, &b, &octets);
         e->wrong_icrc += result == ROCE_PACKET_ICRC;
         if (result == ROCE_PACKET_OK)
             take_packet(e, &b, run, now_us);
         if (e->port_before)
             confirm_port(e);
+    }
+}
+
+/* Was it withheld until it could leave with the request in front of it? What it is about is to be complete when the
+ * application sees that request. */
+static bool ends_with_acknowledgement(const struct roce_run *run)
+{
+    return run->octets > run->each && bth_is_answer(run->at + (run->octets - 1) / run->each * run->each);
+}
+
+void roce_pair_take(struct endpoint_roce *e, const struct roce_run *run, uint64_t now_us)
+{
+    if (!roce_address_is_equal(&run->from, &e->peer)) {
+        e->wrong_peer += (run->octets + run->each - 1) / run->each;
+        return;
+    }
+    if (ends_with_acknowledgement(run)) {
+        take_packets(e, run, ANSWERS, now_us);
+        take_packets(e, run, REQUESTS, now_us);
+    } else {
+        take_packets(e, run, ANSWERS | REQUESTS, now_us);
     }
 }

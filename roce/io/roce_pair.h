@@ -59,6 +59,10 @@ int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *l
  */
 bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us);
 
+/* Does the peer get a packet and an acknowledgement behind it together, and does it take that first? So it is with one
+ * of ours on this host: what leaves in one call arrives as one. */
+bool roce_pair_may_follow(const struct endpoint_roce *e);
+
 /* Gives the packets to the pair that are the peer's and whole. */
 void roce_pair_take(struct endpoint_roce *e, const struct roce_run *run, uint64_t now_us);
 

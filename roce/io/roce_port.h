@@ -87,6 +87,7 @@ struct roce_host {
     struct roce_port *ports;
     struct roce_manager *manager; /* owned; NULL: its packets are dropped */
     unsigned driving;             /* ports stay meanwhile */
+    bool is_polled;               /* what arrives is for a poller, who may answer at once */
     struct udp_stage stage;
     struct roce_passing passing;
     struct roce_counters counters;
@@ -112,8 +113,8 @@ static inline uint32_t roce_slot_number(const struct roce_slot *slot)
     return (uint32_t)slot->port->own.number << ROCE_SLOT_BITS | (uint32_t)(slot - slot->port->slot);
 }
 
-/* Takes packets that have arrived at this socket. By the driver, who holds no endpoint. */
-void roce_socket_drive(struct roce_socket *socket);
+/* Takes packets that have arrived at this socket. By the driver, who holds no endpoint. `is_polled`: for a poller. */
+void roce_socket_drive(struct roce_socket *socket, bool is_polled);
 
 /* Takes the port for sending; any thread. Unless `wait`: returns false if another thread has it. */
 static inline bool roce_port_enter(struct roce_port *port, bool wait)

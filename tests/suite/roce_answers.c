@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* roce_answers.c - an acknowledgement that waits for the application's answer arrives before that answer, and leaves
+ * without one, too. */
+#include "tests/suite/lib/by_hand.h"
+
+enum { ROUNDS = 400, SINGLE = 50, RECEIVE = 77, NEVER = 0 /* code of the time-out: nothing is sent twice */ };
+
+static struct hands h;
+
+static void open_ends(bool manual, uint32_t depth)
+{
+    if (manual)
+        hands_open_manual(&h, RDDP_QPT_RC, "127.0.0.1");
+    else
+        hands_open(&h, RDDP_QPT_RC, "127.0.0.1");
+    h.qp.max_send_wr = depth;
+    h.ib.timeout = NEVER;
+    hands_make(&h);
+    hands_connect(&h);
+}
+
+static void send_one(unsigned from, uint32_t length)
+{
+    hand_post(&h.end[from], &h.end[!from], RDDP_WR_SEND, 0, length, 0);
+}
+
+/* Polls until a message has come. Returns how many Sends were complete before it. */
+static unsigned await_message(unsigned end)
+{
+    unsigned sends = 0;
+
+    for (;;) {
+        struct rddp_wc wc = hand_completion(&h.end[end]);
+
+        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+        if (wc.wr_id == RECEIVE)
+            return sends;
+        sends++;
+    }
+}
+
+/* With a queue of one request each end can only answer if what it sent is complete when it sees the answer. */
+static void answer_in_turn(bool manual, uint32_t length)
+{
+    unsigned sent[2] = {0}, completed[2] = {0};
+
+    open_ends(manual, 1);
+    for (unsigned end = 0; end < 2; end++)
+        hand_receive(&h.end[end], RECEIVE, 4096, 4096);
+    send_one(0, length);
+    sent[0]++;
+    for (unsigned i = 1; i < ROUNDS; i++) {
+        unsigned end = i % 2;
+
+        completed[end] += await_message(end);
+        assert_int_equal(completed[end], sent[end]);
+        hand_receive(&h.end[end], RECEIVE, 4096, 4096);
+        send_one(end, length);
+        sent[end]++;
+    }
+    hands_close(&h);
+}
+
+static void queue_of_one(void **state)
+{
+    (void)state;
+    answer_in_turn(true, 8);
+    answer_in_turn(true, 0); /* shorter than an acknowledgement */
+    answer_in_turn(true, 3000);
+    answer_in_turn(false, 8);
+}
+
+/* The receiver polls until it has the message, and never again: its library's thread does the rest. */
+static void never_polls_again(void **state)
+{
+    (void)state;
+    open_ends(false, 4);
+    for (unsigned i = 0; i < SINGLE; i++) {
+        hand_receive(&h.end[1], RECEIVE, 4096, 4096);
+        send_one(0, 8);
+        assert_int_equal(await_message(1), 0);
+        assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
+    }
+    hands_close(&h);
+}
+
+/* Without a thread it calls once more, before it sleeps or does something else. */
+static void progress_sends_it(void **state)
+{
+    (void)state;
+    open_ends(true, 4);
+    for (unsigned i = 0; i < SINGLE; i++) {
+        hand_receive(&h.end[1], RECEIVE, 4096, 4096);
+        send_one(0, 8);
+        assert_int_equal(await_message(1), 0);
+        assert_int_equal(rddp_progress(h.end[1].context, 0), 0);
+        assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
+    }
+    hands_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queue_of_one),
+        cmocka_unit_test(never_polls_again),
+        cmocka_unit_test(progress_sends_it),
+    };
+
+    return cmocka_run_group_tests_name("roce_answers", tests, NULL, NULL);
+}
