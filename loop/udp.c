@@ -227,42 +227,68 @@ static bool has_port(const struct sockaddr_storage *from)
                                        : ((const struct sockaddr_in *)from)->sin_port;
 }
 
+static struct msghdr message_for(struct udp_batch *batch, struct iovec *space, union udp_control *control)
+{
+    return (struct msghdr){
+        .msg_name = &batch->from,
+        .msg_namelen = sizeof(batch->from),
+        .msg_iov = space,
+        .msg_iovlen = 1,
+        .msg_control = control->buffer,
+        .msg_controllen = sizeof(control->buffer),
+    };
+}
+
+static void describe_batch(struct udp_batch *batch, struct msghdr *m, uint32_t octets)
+{
+    struct udp_facts facts = facts_of(m, octets);
+    bool counts = !(m->msg_flags & MSG_TRUNC) && has_port(&batch->from) && facts.unicast;
+
+    batch->at = m->msg_iov->iov_base;
+    batch->octets = counts ? octets : 0;
+    batch->each = facts.each;
+    batch->marked = facts.marked;
+    memcpy(batch->to, facts.to, sizeof(facts.to));
+    batch->from_length = m->msg_namelen;
+}
+
+/* Nothing was received: 0, or what is wrong with the socket. */
+static int recv_failed(struct udp *u)
+{
+    u->errors |= is_of_the_path(errno);
+    return errno == EAGAIN || errno == EINTR || is_of_the_path(errno) ? 0 : -errno;
+}
+
 int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *batch)
 {
     struct mmsghdr m[UDP_BUFFERS];
     struct iovec iov[UDP_BUFFERS];
-    union udp_control control[UDP_BUFFERS] = {0};
+    union udp_control control[UDP_BUFFERS];
     int n;
 
-    memset(m, 0, sizeof(m));
     for (int i = 0; i < UDP_BUFFERS; i++) {
         iov[i] = (struct iovec){stage->buffer + (size_t)i * UDP_BUFFER_OCTETS, UDP_BUFFER_OCTETS};
-        m[i].msg_hdr = (struct msghdr){
-            .msg_name = &batch[i].from,
-            .msg_namelen = sizeof(batch[i].from),
-            .msg_iov = &iov[i],
-            .msg_iovlen = 1,
-            .msg_control = control[i].buffer,
-            .msg_controllen = sizeof(control[i].buffer),
-        };
+        m[i] = (struct mmsghdr){.msg_hdr = message_for(&batch[i], &iov[i], &control[i])};
     }
     n = recvmmsg(u->fd, m, UDP_BUFFERS, 0, NULL);
-    if (n < 0) {
-        u->errors |= is_of_the_path(errno);
-        return errno == EAGAIN || errno == EINTR || is_of_the_path(errno) ? 0 : -errno;
-    }
-    for (int i = 0; i < n; i++) {
-        struct udp_facts facts = facts_of(&m[i].msg_hdr, m[i].msg_len);
-        bool counts = !(m[i].msg_hdr.msg_flags & MSG_TRUNC) && has_port(&batch[i].from) && facts.unicast;
-
-        batch[i].at = iov[i].iov_base;
-        batch[i].octets = counts ? m[i].msg_len : 0;
-        batch[i].each = facts.each;
-        batch[i].marked = facts.marked;
-        memcpy(batch[i].to, facts.to, sizeof(facts.to));
-        batch[i].from_length = m[i].msg_hdr.msg_namelen;
-    }
+    if (n < 0)
+        return recv_failed(u);
+    for (int i = 0; i < n; i++)
+        describe_batch(&batch[i], &m[i].msg_hdr, m[i].msg_len);
     return n;
+}
+
+int udp_recv_one(struct udp *u, const struct udp_stage *stage, struct udp_batch *batch)
+{
+    struct iovec space = {stage->buffer, UDP_BUFFER_OCTETS};
+    union udp_control control;
+    struct msghdr m = message_for(batch, &space, &control);
+    ssize_t n = recvmsg(u->fd, &m, 0);
+
+    if (n < 0)
+        return recv_failed(u);
+    describe_batch(batch, &m, (uint32_t)n);
+    return 1;
 }
 
 static bool says_refused(struct msghdr *m)

@@ -90,6 +90,9 @@ int udp_route_mtu(const struct sockaddr_storage *peer);
  * error for a packet that we sent is not an error here. */
 int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *batch);
 
+/* The same for one batch. A poller pays less for it: recvmmsg() looks for another one before it returns. */
+int udp_recv_one(struct udp *u, const struct udp_stage *stage, struct udp_batch *batch);
+
 /* Returns room for a packet of `octets` to `to`, behind the packets that wait; sends those first if they cannot be in
  * one batch with it. udp_put() then adds the packet. NULL: `octets` exceeds UDP_BATCH_OCTETS. */
 uint8_t *udp_buffer(struct udp *u, const struct sockaddr_storage *to, uint32_t octets);

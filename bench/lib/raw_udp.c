@@ -28,7 +28,7 @@ void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, void (*ready
     raw_udp_open(&udp, &stage, own);
     ready();
     while (!*over) {
-        int n = udp_recv(&udp, &stage, batch);
+        int n = udp_recv_one(&udp, &stage, batch);
 
         for (int i = 0; i < n; i++) {
             memset(udp_buffer(&udp, &batch[i].from, octets), 0, octets);
@@ -41,7 +41,7 @@ void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, void (*ready
 static int count_answers(struct udp *udp, struct udp_stage *stage)
 {
     struct udp_batch batch[UDP_BUFFERS];
-    int n = udp_recv(udp, stage, batch), answers = 0;
+    int n = udp_recv_one(udp, stage, batch), answers = 0;
 
     for (int i = 0; i < n; i++)
         answers += (int)((batch[i].octets + batch[i].each - 1) / batch[i].each);

@@ -106,7 +106,7 @@ void roce_socket_drive(struct roce_socket *socket, bool is_polled)
     roce_host_begin(host);
     host->is_polled = is_polled;
     for (unsigned turn = 0; turn < ROCE_TURNS && n == UDP_BUFFERS; turn++) {
-        n = udp_recv(&socket->udp, &host->stage, batch);
+        n = is_polled ? udp_recv_one(&socket->udp, &host->stage, batch) : udp_recv(&socket->udp, &host->stage, batch);
         for (int i = 0; i < n; i++)
             receive_batch(socket, &batch[i]);
     }
