@@ -217,6 +217,19 @@ static struct endpoint *endpoint_here(struct rddp_qp *qp, const struct loop *loo
     return *moved ? NULL : endpoint;
 }
 
+/* For the application, who may end the connection now: what was withheld leaves before. */
+static void hold_and_settle(struct endpoint *endpoint)
+{
+    struct loop *loop = endpoint->loop;
+
+    endpoint_hold(endpoint);
+    if (loop->owing != endpoint)
+        return;
+    loop->owing = NULL;
+    endpoint->kind->release(endpoint);
+    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+}
+
 /* While one thread waits for a loop lock, others may reset the queue pair and connect it again, on another loop. */
 struct endpoint *qp_hold(struct rddp_qp *qp)
 {
@@ -228,7 +241,7 @@ struct endpoint *qp_hold(struct rddp_qp *qp)
         loop_lock(loop);
         endpoint = endpoint_here(qp, loop, &moved);
         if (endpoint)
-            endpoint_hold(endpoint);
+            hold_and_settle(endpoint);
         else
             loop_unlock(loop); /* from here on another thread may connect the queue pair */
     }

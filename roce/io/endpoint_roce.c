@@ -121,7 +121,7 @@ static bool endpoint_roce_owes(const struct endpoint *endpoint)
 {
     const struct endpoint_roce *e = endpoint_roce_of_const(endpoint);
 
-    return life_owes(&e->pair.life) || e->more;
+    return life_owes(&e->pair.life) || e->more || e->pair.responder.held_us;
 }
 
 /* --- for the application ------------------------------------------------------------------------------------------ */

@@ -153,7 +153,14 @@ bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
 
 bool roce_pair_may_follow(const struct endpoint_roce *e)
 {
-    return e->is_near && own_port_of_peer(e) && !udp_leaves_singly(&e->slot->port->own.udp, &e->to);
+    struct roce_port *port = e->slot->port;
+    bool leaves_together;
+
+    if (!e->is_near || !own_port_of_peer(e) || !roce_port_enter(port, false))
+        return false;
+    leaves_together = !udp_leaves_singly(&port->own.udp, &e->to);
+    roce_port_leave(port);
+    return leaves_together;
 }
 
 /* --- in ---------------------------------------------------------------------------------------------------------- */

@@ -99,12 +99,29 @@ static void progress_sends_it(void **state)
     hands_close(&h);
 }
 
+/* The receiver has what it wanted, and ends its queue pair at once. */
+static void ends_at_once(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < SINGLE; i++) {
+        open_ends(true, 4);
+        hand_receive(&h.end[1], RECEIVE, 4096, 4096);
+        send_one(0, 8);
+        assert_int_equal(await_message(1), 0);
+        assert_int_equal(rddp_destroy_qp(h.end[1].qp), 0);
+        h.end[1].qp = NULL;
+        assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
+        hands_close(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_of_one),
         cmocka_unit_test(never_polls_again),
         cmocka_unit_test(progress_sends_it),
+        cmocka_unit_test(ends_at_once),
     };
 
     return cmocka_run_group_tests_name("roce_answers", tests, NULL, NULL);
