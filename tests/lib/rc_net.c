@@ -151,8 +151,11 @@ static void arrives(struct rc_net *net, const struct inflight_packet *p)
         net->dropped++;
         return;
     }
-    if (bth_decode(&b, p->octets, p->length) == BTH_OK && b.qpn == 17u + p->to)
-        rc_pair_rx(&net->end[p->to].pair, &b, net->now_us);
+    if (bth_decode(&b, p->octets, p->length) != BTH_OK || b.qpn != 17u + p->to)
+        return;
+    rc_pair_rx(&net->end[p->to].pair, &b, net->now_us);
+    if (net->withholds && rng_one_in(&net->rng, 4))
+        (void)rc_pair_withhold(&net->end[p->to].pair, net->now_us);
 }
 
 static uint64_t next_us(const struct rc_net *net)

@@ -30,6 +30,7 @@ struct rc_net {
     struct rng rng;
     uint64_t now_us;
     uint64_t dropped; /* packets whose ICRC was wrong */
+    bool withholds;   /* now and then an acknowledgement waits for a request, as in a host whose application polls */
     struct icrc_space space;
     /* Sees each packet before it leaves; false: it is lost. NULL: none. */
     bool (*watch)(struct rc_net *net, uint32_t from, const struct bth *b);

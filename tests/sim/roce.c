@@ -252,6 +252,7 @@ static void open_game(struct game *g, uint64_t seed)
         psn[i] = rng_one_in(r, 2) ? (0u - rng_below(r, 50)) & BTH_MASK24 : (uint32_t)rng_next(r) & BTH_MASK24;
     }
     rc_net_connect(&g->net, qp, pair, psn);
+    g->net.withholds = rng_one_in(&g->net.rng, 2);
     engine_remember(&g->net.engine);
 }
 
