@@ -45,6 +45,33 @@ expect_json "perf of atomics and immediate data" \
     '{"fetch-add", "cmp-swap", "write-imm"} <= {r["operation"] for r in v["results"]}'
 # It rejects others until it has noticed that a client is gone.
 eventually grep -q 'done' "$tmp/server.out" || wrong "the server does not notice that its client is done"
+done_times() { [ "$(grep -c 'done' "$tmp/server.out")" = "$1" ]; }
+
+# What is counted (doc/perf-json.md): packets for no queue pair, which the kernel gives to the processes of port 4791 by
+# their source port, so each gets some of those from 64 ports.
+python3 - >"$tmp/sender" <<'END' &
+import socket, time
+packet = bytes([10, 0, 255, 255, 0, 0xff, 0xff, 7, 0, 0, 0, 1]) + bytes(20) # number 0xffff07: port 65535, slot 7
+sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(64)]
+while True:
+    for s in sockets:
+        try:
+            s.sendto(packet, ("127.0.0.1", 4791))
+        except ConnectionRefusedError:
+            pass
+    print("sent", flush=True)
+    time.sleep(0.01)
+END
+sender=$!
+eventually grep -q sent "$tmp/sender" || wrong "no packets are sent"
+expect 0 "perf beside packets of others" "$rddp" perf --wire roce --json --bw -s 64K -t 0.3 "127.0.0.1:$port" write
+put_down $sender
+expect_json "perf counts" 'all(type(v["roce"][n]) is int for n in "resent timeouts undone naks not_ready not_ready_here duplicates gaps wrong_icrc wrong_peer dropped handed".split())'
+expect_json "perf counts packets of others" 'v["roce"]["unowned"] + v["roce"]["passed"] > 0'
+eventually done_times 2 || wrong "the server does not notice that its client is done"
+expect 0 "perf, text" "$rddp" perf --wire roce --bw -s 4096 -n 20 "127.0.0.1:$port" write
+expect_text "perf, text" '^RoCE, the client: .'
+eventually done_times 3 || wrong "the server does not notice that its client is done"
 expect 0 "idle connections" "$rddp" perf --wire roce --idle 20 "127.0.0.1:$port"
 stop "the server of perf"
 

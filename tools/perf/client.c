@@ -297,10 +297,10 @@ static int perf_client_measure(struct client *client, const struct target *targe
         code = greet(client, target);
     if (code)
         return code;
-    rddp_query_qp(client->lane.qp, &report->info);
     code = client->options->idle ? perf_idle(client->options, &client->lane) : run_rows(client);
     if (code)
         return code;
+    rddp_query_qp(client->lane.qp, &report->info);
     if (!client->options->idle)
         (client->options->json ? report_json : report_text)(report);
     return 0;

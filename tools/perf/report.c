@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* report.c - what `rddp perf` prints: two aligned tables, or the JSON of doc/perf-json.md. */
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,38 @@ static const char *verdict(const struct row *row)
     if (!wants_colour(stdout))
         return row->verified ? "verified" : "NOT VERIFIED";
     return row->verified ? "\033[32mverified\033[0m" : "\033[31mNOT VERIFIED\033[0m";
+}
+
+/* --- what RoCE has counted ------------------------------------------------------------------------------------- */
+
+/* In the order in which they are printed. */
+static const struct {
+    const char *name, *words;
+    size_t offset;
+} counters[] = {
+    {"resent", "packets sent again", offsetof(struct rddp_ib_counters, resent)},
+    {"timeouts", "time-outs", offsetof(struct rddp_ib_counters, timeouts)},
+    {"undone", "resends undone", offsetof(struct rddp_ib_counters, undone)},
+    {"naks", "NAKs", offsetof(struct rddp_ib_counters, naks)},
+    {"not_ready", "RNR NAKs", offsetof(struct rddp_ib_counters, not_ready)},
+    {"not_ready_here", "RNR NAKs sent", offsetof(struct rddp_ib_counters, not_ready_here)},
+    {"duplicates", "duplicates", offsetof(struct rddp_ib_counters, duplicates)},
+    {"gaps", "gaps", offsetof(struct rddp_ib_counters, gaps)},
+    {"wrong_icrc", "wrong ICRCs", offsetof(struct rddp_ib_counters, wrong_icrc)},
+    {"wrong_peer", "of other addresses", offsetof(struct rddp_ib_counters, wrong_peer)},
+    {"dropped", "dropped by the system", offsetof(struct rddp_ib_counters, dropped)},
+    {"unowned", "for no queue pair", offsetof(struct rddp_ib_counters, unowned)},
+    {"passed", "passed on to other processes", offsetof(struct rddp_ib_counters, passed)},
+    {"handed", "handed over by them", offsetof(struct rddp_ib_counters, handed)},
+};
+
+enum { COUNTERS = sizeof(counters) / sizeof(counters[0]) };
+
+static uint64_t counter_of(const struct rddp_ib_counters *all, size_t i)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)all + counters[i].offset, sizeof(value));
+    return value;
 }
 
 /* --- text ---------------------------------------------------------------------------------------------------- */
@@ -114,6 +147,20 @@ static void print_latency(const struct report *report)
     }
 }
 
+/* One line, of what has happened at all. */
+static void print_counters(const struct rddp_ib_counters *all)
+{
+    const char *between = "";
+    printf("\nRoCE, the client: ");
+    for (size_t i = 0; i < COUNTERS; i++) {
+        if (!counter_of(all, i))
+            continue;
+        printf("%s%" PRIu64 " %s", between, counter_of(all, i), counters[i].words);
+        between = ", ";
+    }
+    printf("%s\n", *between ? "" : "nothing sent again, refused or dropped");
+}
+
 /* All runs of a row's latency become one sorted list. */
 static void merge_samples(const struct report *report)
 {
@@ -135,6 +182,8 @@ void report_text(const struct report *report)
         printf("\nraw: plain TCP in turn with each run, both sides %s; the better of 64K and 1M reads of 1M writes.\n"
                "ratio: rddp / raw, the median over the repetitions (latency: of their p50).\n",
                report->options->events ? "asleep until something comes" : "polling");
+    if (report->info.wire == RDDP_WIRE_ROCE)
+        print_counters(&report->info.ib);
 }
 
 /* --- JSON ---------------------------------------------------------------------------------------------------- */
@@ -190,6 +239,14 @@ static void json_latency(struct json *json, const struct row *row, bool tcp)
     json_real(json, "ratio_to_raw", median_ratio(row->p50_us, row->tcp_p50_us, row->runs));
 }
 
+static void json_counters(struct json *json, const struct rddp_ib_counters *all)
+{
+    json_open(json, "roce", '{');
+    for (size_t i = 0; i < COUNTERS; i++)
+        json_u64(json, counters[i].name, counter_of(all, i));
+    json_close(json, '}');
+}
+
 static void json_row(struct json *json, const struct row *row, bool tcp)
 {
     json_open(json, NULL, '{');
@@ -230,5 +287,7 @@ void report_json(const struct report *report)
     for (const struct row *row = report->rows; row < report->rows + report->row_count; row++)
         json_row(&json, row, report->options->tcp_ref);
     json_close(&json, ']');
+    if (info->wire == RDDP_WIRE_ROCE)
+        json_counters(&json, &info->ib);
     json_close(&json, '}');
 }
