@@ -54,6 +54,16 @@ void rc_requester_init(struct rc_requester *q, const struct rc_requester_attr *a
 
 /* --- the window ------------------------------------------------------------------------------------------------- */
 
+/* The window fits into the path, as far as the newest round trip says. A path that loses packets at random would keep
+ * it at a few packets otherwise; larger windows follow losses as TCP's do in any case. */
+static bool is_small(const struct rc_requester *q)
+{
+    const struct rc_rtt *rtt = &q->rtt;
+
+    return q->congestion.window <= RC_SMALL && rtt->least_us &&
+           rtt->last_us - rtt->least_us <= rtt->least_us / RC_STEP + RC_QUEUE_US;
+}
+
 /* A window that is not used up says nothing about the path (RFC 7661): it stays as it is. */
 static void grow(struct rc_requester *q, uint64_t packets)
 {
@@ -62,11 +72,12 @@ static void grow(struct rc_requester *q, uint64_t packets)
     if (q->congestion.window < q->congestion.threshold) {
         q->congestion.window += (uint32_t)packets;
     } else {
-        q->congestion.partial += (uint32_t)packets;
-        if (q->congestion.partial >= q->congestion.window) {
-            q->congestion.partial -= q->congestion.window;
-            q->congestion.window++;
-        }
+        uint32_t step = is_small(q) ? q->congestion.window / RC_STEP : 0, more;
+
+        q->congestion.partial += (uint32_t)packets * (step ? step : 1);
+        more = q->congestion.partial / q->congestion.window;
+        q->congestion.partial %= q->congestion.window;
+        q->congestion.window += more;
     }
     if (q->congestion.window > q->attr.window)
         q->congestion.window = q->attr.window;
@@ -75,10 +86,14 @@ static void grow(struct rc_requester *q, uint64_t packets)
 /* A packet was lost. Those that were in flight with it are the same event. */
 static void shrink(struct rc_requester *q, uint32_t to)
 {
+    uint32_t less = q->congestion.window / 2;
+
     if (q->una < q->congestion.recover)
         return;
     q->congestion.recover = q->max;
-    q->congestion.threshold = q->congestion.window / 2 > RC_WINDOW_MIN ? q->congestion.window / 2 : RC_WINDOW_MIN;
+    if (!to && is_small(q))
+        less = q->congestion.window - q->congestion.window / RC_STEP;
+    q->congestion.threshold = less > RC_WINDOW_MIN ? less : RC_WINDOW_MIN;
     q->congestion.window = to && to < q->congestion.threshold ? to : q->congestion.threshold;
     q->congestion.partial = 0;
 }
@@ -123,6 +138,30 @@ static void measure(struct rc_requester *q, uint64_t now_us)
     q->rtt.var_us = q->rtt.smooth_us ? q->rtt.var_us - q->rtt.var_us / 4 + off / 4 : rtt / 2;
     q->rtt.smooth_us = q->rtt.smooth_us ? q->rtt.smooth_us - q->rtt.smooth_us / 8 + rtt / 8 : rtt;
     q->rtt.timed = 0;
+    q->rtt.last_us = rtt;
+    if (!q->rtt.least_us || rtt < q->rtt.least_us)
+        q->rtt.least_us = rtt;
+}
+
+static void set_mark(struct rc_requester *q, uint64_t now_us)
+{
+    struct rc_marks *m = &q->marks;
+
+    m->mark[m->count % RC_MARKS].position = (uint32_t)q->next;
+    m->mark[m->count++ % RC_MARKS].us = (uint32_t)now_us;
+    m->due = q->next + q->congestion.window / (RC_MARKS / 2) + 1;
+}
+
+/* A NAK answers the packet behind the one that it names. If that is not known any more, the round trip counts as a long
+ * one. */
+static void measure_nak(struct rc_requester *q, uint64_t now_us)
+{
+    const struct rc_marks *m = &q->marks;
+    uint32_t i = m->count, oldest = m->count < RC_MARKS ? 0 : m->count - RC_MARKS, answered = (uint32_t)q->una + 1;
+
+    while (i != oldest && (int32_t)(m->mark[(i - 1) % RC_MARKS].position - answered) > 0)
+        i--;
+    q->rtt.last_us = i == oldest ? UINT32_MAX : (uint32_t)now_us - m->mark[(i - 1) % RC_MARKS].us + 1;
 }
 
 /* The responder drops what comes behind a gap. So if it acknowledges more than what was sent again after a time-out,
@@ -177,6 +216,8 @@ static void go_back(struct rc_requester *q)
     q->next = q->una;
     q->cursor = q->tail;
     q->rtt.timed = 0;
+    q->marks.count = 0;
+    q->marks.due = 0;
 }
 
 /* Packets or responses from `una` on were lost: goes back, once for each gap. `counts`: as a retry. */
@@ -189,6 +230,7 @@ static void lost(struct rc_requester *q, bool counts, uint64_t now_us)
         return;
     }
     q->before.max = 0;
+    measure_nak(q, now_us);
     shrink(q, 0);
     go_back(q);
     q->gap = q->una;
@@ -253,6 +295,8 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
     out->position = q->next;
     cut_packet(q, r, out);
     q->wait_us = 0;
+    if (q->next >= q->marks.due)
+        set_mark(q, now_us);
     q->counters.resent += q->next < q->max;
     q->next = r->kind == RC_MESSAGE ? q->next + 1 : r->psn + r->packets;
     if (q->next == r->psn + r->packets)

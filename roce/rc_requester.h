@@ -20,7 +20,11 @@ enum {
     RC_RTO_FIRST_US = 100000, /* until the first round trip was measured */
     RC_RTO_MIN_US = 2000,
     RC_RTO_MAX_US = 1000000,
-    RC_LATE_US = 500, /* whoever calls that late did not see either what has arrived */
+    RC_LATE_US = 500,  /* whoever calls that late did not see either what has arrived */
+    RC_SMALL = 128,    /* a window up to this that meets no queue is not what causes losses: */
+    RC_STEP = 8,       /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
+    RC_QUEUE_US = 100, /* a round trip that is longer by this, and by RC_STEP, than the least one has met a queue */
+    RC_MARKS = 32,
 };
 
 /* What a request is to the transport. */
@@ -67,6 +71,16 @@ struct rc_congestion {
 struct rc_rtt {
     uint64_t timed, timed_us;   /* behind a packet that is measured, and when it left; 0: none */
     uint32_t smooth_us, var_us; /* 0: no sample yet */
+    uint32_t last_us, least_us; /* the newest, also of a NAK, and the least */
+};
+
+/* When packets left, one of RC_MARKS / 2 in a window: a NAK says by it what queue its packet has met. */
+struct rc_marks {
+    struct {
+        uint32_t position, us; /* the lower halves */
+    } mark[RC_MARKS];
+    uint32_t count; /* since it went back */
+    uint64_t due;   /* position of the next mark */
 };
 
 struct rc_counters {
@@ -97,6 +111,7 @@ struct rc_requester {
     uint64_t deadline_us;      /* of the oldest packet, by attr; RC_NEVER: nothing is in flight */
     uint64_t resend_us;        /* the same by the round trip: sends again, but is no retry */
     struct rc_rtt rtt;
+    struct rc_marks marks;
     uint32_t backoff; /* resends in a row: each doubles the next interval */
     bool is_late;     /* the resend that is due was put off once */
     struct rc_before before;

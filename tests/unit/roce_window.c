@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* roce_window.c - the window of a requester on a path in virtual time: a rate, a queue, delays, and packets lost at
+ * random (ROCE-REQ-19). Beside it, if wanted, a flow that follows losses as CUBIC does (RFC 9438). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "roce/psn.h"
+#include "roce/rc_requester.h"
+#include "tests/lib/rng.h"
+
+enum { MTU = 1024, MESSAGE = 64 * MTU, SLOTS = 64, HOPS = 1 << 16, MILLION = 1000000, ACK_WAIT_US = 50 };
+
+/* Something under way, to one end or the other. */
+struct hop {
+    uint64_t at_us, position;
+    bool ask, rival;
+    uint8_t syndrome;
+};
+
+/* All take the same time, so they arrive in the order in which they left. */
+struct hops {
+    struct hop hop[HOPS];
+    uint32_t head, tail;
+};
+
+struct path {
+    uint32_t trip_us, loss; /* of a million, each way */
+    uint32_t packet_ns;     /* that the path takes for one */
+    uint32_t queue;         /* packets that may wait */
+};
+
+/* Whoever sends copies of what was lost alone. */
+struct rival {
+    double window, most, since_us; /* in packets; before the last loss, and when that was */
+    double until_most_s;
+    uint64_t sent, acked, recover;
+    uint64_t delivered;
+};
+
+static struct world {
+    struct path path;
+    struct rng rng;
+    uint64_t now_us, free_ns;
+    struct hops there, back;
+    struct rc_request ring[SLOTS];
+    struct rc_requester q;
+    uint64_t expected, ack_us; /* of the responder; 0: none is due */
+    bool has_naked, has_rival;
+    struct rival rival;
+} w;
+
+static void put(struct hops *hops, struct hop hop)
+{
+    assert_true(hops->head - hops->tail < HOPS);
+    if (hop.at_us)
+        hops->hop[hops->head++ % HOPS] = hop;
+}
+
+static struct hop *next_of(struct hops *hops)
+{
+    return hops->head == hops->tail ? NULL : &hops->hop[hops->tail % HOPS];
+}
+
+static bool is_lost(void)
+{
+    return rng_below(&w.rng, MILLION) < w.path.loss;
+}
+
+/* Through the queue, which all flows share. Returns 0 if the packet is lost. */
+static uint64_t arrival_us(void)
+{
+    uint64_t now_ns = w.now_us * 1000, start_ns = w.free_ns > now_ns ? w.free_ns : now_ns;
+
+    if (start_ns - now_ns > (uint64_t)w.path.queue * w.path.packet_ns)
+        return 0;
+    w.free_ns = start_ns + w.path.packet_ns / 2 + rng_below(&w.rng, w.path.packet_ns);
+    return is_lost() ? 0 : w.free_ns / 1000 + w.path.trip_us / 2;
+}
+
+/* --- ours -------------------------------------------------------------------------------------------------------- */
+
+static void ours_send(void)
+{
+    struct rc_outgoing out;
+
+    do {
+        if (rc_requester_wants(&w.q, w.now_us))
+            rc_requester_add(&w.q, RC_MESSAGE, MESSAGE, 0, true);
+        if (!rc_requester_next(&w.q, &out, w.now_us))
+            return;
+        put(&w.there, (struct hop){.at_us = arrival_us(), .position = out.position, .ask = out.ask});
+    } while (true);
+}
+
+static void answer(uint64_t position, uint8_t syndrome)
+{
+    w.ack_us = 0;
+    if (!is_lost())
+        put(&w.back, (struct hop){.at_us = w.now_us + w.path.trip_us / 2, .position = position, .syndrome = syndrome});
+}
+
+static void ours_arrives(const struct hop *hop)
+{
+    if (hop->position > w.expected) {
+        if (!w.has_naked)
+            answer(w.expected, AETH_NAK | NAK_SEQUENCE);
+        w.has_naked = true;
+        return;
+    }
+    if (hop->position == w.expected) {
+        w.expected++;
+        w.has_naked = false;
+    }
+    if (hop->ask || hop->position < w.expected - 1)
+        answer(w.expected - 1, AETH_ACK | 0x1f);
+    else if (!w.ack_us)
+        w.ack_us = w.now_us + ACK_WAIT_US;
+}
+
+/* --- the rival --------------------------------------------------------------------------------------------------- */
+
+static void rival_send(void)
+{
+    struct rival *r = &w.rival;
+
+    while ((double)(r->sent - r->acked) < r->window) {
+        uint64_t at_us = arrival_us();
+
+        /* That one was lost is known when the packets behind it are acknowledged. */
+        put(&w.there, (struct hop){.at_us = at_us ? at_us : w.now_us + w.path.trip_us / 2 + 1,
+                                   .position = r->sent++,
+                                   .ask = !at_us,
+                                   .rival = true});
+    }
+}
+
+/* By Newton's method. */
+static double cube_root(double x)
+{
+    double root = 1 + x / 3;
+
+    for (int i = 0; i < 20; i++)
+        root -= (root - x / (root * root)) / 3;
+    return root;
+}
+
+static void rival_hears(const struct hop *hop)
+{
+    struct rival *r = &w.rival;
+    double t, cubic;
+
+    r->acked++;
+    r->delivered += !hop->ask;
+    if (hop->ask && hop->position >= r->recover) {
+        r->most = r->window;
+        r->window = r->window * 0.7 > 2 ? r->window * 0.7 : 2;
+        r->since_us = (double)w.now_us;
+        r->until_most_s = cube_root(0.3 * r->most / 0.4);
+        r->recover = r->sent;
+    } else if (!r->most) {
+        r->window++;
+    } else {
+        t = ((double)w.now_us - r->since_us) / 1e6;
+        t -= r->until_most_s;
+        cubic = 0.4 * t * t * t + r->most;
+        r->window += cubic > r->window ? (cubic - r->window) / r->window : 0.53 / r->window;
+    }
+}
+
+/* --- time -------------------------------------------------------------------------------------------------------- */
+
+static void earlier(uint64_t *at_us, uint64_t other_us)
+{
+    if (other_us < *at_us)
+        *at_us = other_us;
+}
+
+static void all_arrive(void)
+{
+    struct hop *hop;
+
+    while ((hop = next_of(&w.there)) && hop->at_us <= w.now_us) {
+        struct hop here = *hop;
+
+        w.there.tail++;
+        if (here.rival)
+            put(&w.back, (struct hop){w.now_us + w.path.trip_us / 2, here.position, here.ask, true, 0});
+        else
+            ours_arrives(&here);
+    }
+    if (w.ack_us && w.ack_us <= w.now_us)
+        answer(w.expected - 1, AETH_ACK | 0x1f);
+    while ((hop = next_of(&w.back)) && hop->at_us <= w.now_us) {
+        struct hop here = *hop;
+
+        w.back.tail++;
+        if (here.rival)
+            rival_hears(&here);
+        else
+            rc_requester_acknowledged(&w.q, psn_wire(here.position), here.syndrome, w.now_us);
+    }
+}
+
+static void goes_on(uint64_t until_us)
+{
+    while (w.now_us < until_us) {
+        uint64_t at_us = until_us;
+
+        ours_send();
+        if (w.has_rival)
+            rival_send();
+        if (next_of(&w.there))
+            earlier(&at_us, next_of(&w.there)->at_us);
+        if (next_of(&w.back))
+            earlier(&at_us, next_of(&w.back)->at_us);
+        if (w.ack_us)
+            earlier(&at_us, w.ack_us);
+        earlier(&at_us, rc_requester_deadline(&w.q));
+        w.now_us = at_us > w.now_us ? at_us : w.now_us;
+        all_arrive();
+        if (rc_requester_deadline(&w.q) <= w.now_us)
+            rc_requester_tick(&w.q, w.now_us);
+        assert_int_equal(w.q.why, RC_GOES_ON);
+    }
+}
+
+/* Returns the packets of ours that arrive in a second, on average over `seconds`. */
+static double rate(const struct path *path, bool rival, uint32_t seconds, uint64_t seed)
+{
+    const struct rc_requester_attr attr = {.mtu = MTU, .timeout_us = 500000, .retries = 7, .rnr_retries = 7};
+    uint64_t first;
+
+    memset(&w, 0, sizeof(w));
+    w.path = *path;
+    w.has_rival = rival;
+    w.rival.window = 10;
+    w.now_us = 1;
+    w.rng = (struct rng){seed};
+    rc_requester_init(&w.q, &attr, w.ring, SLOTS);
+    first = w.expected = w.q.una;
+    goes_on((uint64_t)seconds * MILLION);
+    return (double)(w.expected - first) / seconds;
+}
+
+/* --- what it must reach ------------------------------------------------------------------------------------------- */
+
+enum { SEEDS = 5, RUN_S = 12 };
+
+/* The mean over some seeds: `share`: of what both deliver, else packets of ours in a second. */
+static double mean(const struct path *path, bool share)
+{
+    double sum = 0, ours;
+
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        ours = rate(path, share, RUN_S, seed);
+        sum += share ? ours / (ours + (double)w.rival.delivered / RUN_S) : ours;
+    }
+    return sum / SEEDS;
+}
+
+/* A path of 111 packets a millisecond and of 1 ms loses one in a hundred: the queue is empty, so nothing is gained by
+ * sending less. Whatever the window, a go-back-N cannot do better there than 100 packets a round trip. */
+static void losses_by_chance(void **state)
+{
+    struct path path = {.trip_us = 1000, .packet_ns = 9000, .queue = 20000};
+    double whole = mean(&path, false);
+
+    (void)state;
+    path.loss = 10000;
+    assert_true(mean(&path, false) >= 0.3 * whole);
+    path.loss = 1000;
+    assert_true(mean(&path, false) >= 0.6 * whole);
+    path.loss = 50000;
+    assert_true(mean(&path, false) >= 0.05 * whole);
+}
+
+/* Losses that come with a queue are those of the window: beside CUBIC it takes a fair part. */
+static void losses_of_a_queue(void **state)
+{
+    static const struct path paths[] = {
+        {.trip_us = 20000, .packet_ns = 170000, .queue = 59}, /* 10 ms of queue each */
+        {.trip_us = 10000, .packet_ns = 17000, .queue = 588},
+        {.trip_us = 1000, .packet_ns = 17000, .queue = 588},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        double part = mean(&paths[i], true);
+
+        if (part < 0.2 || part > 0.8)
+            fail_msg("path %zu: %.2f of what is delivered", i, part);
+    }
+}
+
+/* A queue of a tenth of the path is no sign of a large window, but bursts lose there: half of the path is used. */
+static void losses_of_bursts(void **state)
+{
+    const struct path path = {.trip_us = 10000, .packet_ns = 17000, .queue = 60};
+
+    (void)state;
+    assert_true(mean(&path, false) * path.packet_ns >= 0.45e9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses_by_chance),
+        cmocka_unit_test(losses_of_a_queue),
+        cmocka_unit_test(losses_of_bursts),
+    };
+
+    return cmocka_run_group_tests_name("roce_window", tests, NULL, NULL);
+}
