@@ -71,6 +71,7 @@ soak: ## the tests that chance, time or a fresh compilation makes better, longer
 soak-nfs: all ## hours for NFS and a Linux guest: files of 1 GiB, a kill in the middle of one, more of chance
 	@RDDP_KERNEL_FULL=1 $(call run,main,tests/interop/kernel/nfs_server.sh $(abspath $(BUILD)/main/rddp))
 	@RDDP_KERNEL_FULL=1 $(call run,main,tests/interop/kernel/nfs_client.sh $(abspath $(BUILD)/main/rddp))
+	@RDDP_KERNEL_FULL=1 $(call run,main,tests/interop/kernel/roce_nfs.sh $(abspath $(BUILD)/main/rddp))
 format: ## let clang-format lay the sources out
 	@scripts/setup.sh lint
 	@git ls-files '*.c' '*.h' | xargs clang-format -i --style=file
