@@ -24,7 +24,8 @@ enum {
     BTH_PAD_MAX = 3,
 
     BTH_PKEY_DEFAULT = 0xffff,
-    BTH_MTU_MIN = 256, /* path MTU: octets of payload of a packet */
+    BTH_PKEY_PARTITION = 0x7fff, /* the upper bit is not part of the name: a full member */
+    BTH_MTU_MIN = 256,           /* path MTU: octets of payload of a packet */
     BTH_MTU_MAX = 4096,
 };
 

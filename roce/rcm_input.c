@@ -89,6 +89,8 @@ static uint16_t mismatch(struct rcm *cm, const struct rcm_listener *listener)
         return RCM_WRONG_TRANSPORT;
     if (m->terms.qpn <= RCM_QPN)
         return RCM_UNSUPPORTED;
+    if ((m->terms.pkey ^ BTH_PKEY_DEFAULT) & BTH_PKEY_PARTITION)
+        return RCM_WRONG_GID;
     return rcm_mtu(m->terms.mtu) ? 0 : RCM_WRONG_MTU;
 }
 

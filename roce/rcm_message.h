@@ -58,6 +58,7 @@ enum rcm_reason {
     RCM_NO_SERVICE = 8, /* no one listens */
     RCM_WRONG_TRANSPORT = 9,
     RCM_STALE = 10,
+    RCM_WRONG_GID = 12, /* Linux says it also of a P_Key that it does not have */
     RCM_WRONG_MTU = 26,
     RCM_CONSUMER = 28, /* the application */
 };

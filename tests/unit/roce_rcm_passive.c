@@ -210,7 +210,7 @@ static void no_one_listens(void **state)
     struct {
         uint16_t reason;
         struct rcm_message m;
-    } cases[8];
+    } cases[9];
 
     (void)state;
     for (uint32_t i = 0; i < countof(cases); i++)
@@ -232,6 +232,8 @@ static void no_one_listens(void **state)
     cases[6].m.terms.qpn = 1;
     cases[7].reason = RCM_UNSUPPORTED;
     cases[7].m.local_id = 0;
+    cases[8].reason = RCM_WRONG_GID; /* as Linux: a partition that is not ours */
+    cases[8].m.terms.pkey = 0x8001;
     rcm_open(4);
     for (uint32_t i = 0; i < countof(cases); i++) {
         rcm_says(&cases[i].m);
