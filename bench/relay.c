@@ -2,8 +2,10 @@
 /* relay.c - a path between two network namespaces: what enters a TUN device in one leaves a TUN device in the other,
  * later, if it is not lost.
  *
- * relay NAMESPACE DEVICE NAMESPACE DEVICE DELAY_US LOSS - each way has this delay; LOSS of 100000 packets are lost each
- * way. The devices must be there. Prints "ready"; ends on SIGTERM, and prints then what passed and what was lost. */
+ * relay NAMESPACE DEVICE NAMESPACE DEVICE DELAY_US LOSS [MBIT QUEUE_US] - each way has this delay; LOSS of 100000
+ * packets are lost each way. With MBIT no more passes each way, and what would wait longer than QUEUE_US for its turn
+ * is lost. The devices must be there. Prints "ready"; ends on SIGTERM, and prints then what passed and what was lost.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -36,10 +38,11 @@ struct way {
     struct slot *slot;
     uint32_t first, count;
     uint64_t passed, lost, full;
+    uint64_t free_ns; /* when all that waits has had its turn */
 };
 
 static volatile sig_atomic_t stopped;
-static uint64_t delay_ns, loss, chance = 88172645463325252ULL;
+static uint64_t delay_ns, loss, mbit, queue_ns, chance = 88172645463325252ULL;
 
 static void relay_on_signal(int number)
 {
@@ -58,6 +61,19 @@ static bool is_lost(void)
 {
     chance = chance * 6364136223846793005ULL + 1442695040888963407ULL;
     return (chance >> 33) % CHANCES < loss;
+}
+
+/* The turn of a packet in the queue. Returns the time at which it has passed, or 0: the queue is full. */
+static uint64_t turn_ns(struct way *way, uint64_t octets, uint64_t now_ns)
+{
+    uint64_t start_ns = way->free_ns > now_ns ? way->free_ns : now_ns;
+
+    if (!mbit)
+        return now_ns;
+    if (start_ns - now_ns > queue_ns)
+        return 0;
+    way->free_ns = start_ns + octets * 8000 / mbit;
+    return way->free_ns;
 }
 
 static int relay_open(const char *space, const char *device)
@@ -92,15 +108,17 @@ static bool take_packets(struct way *way, uint64_t now_ns)
         bool space = way->count < SLOTS;
         ssize_t n = read(way->in, space ? slot->octets : spare, PACKET);
 
+        uint64_t out_ns;
+
         if (n <= 0)
             break;
         took = true;
         if (is_lost()) {
             way->lost++;
-        } else if (!space) {
+        } else if (!space || !(out_ns = turn_ns(way, (uint64_t)n, now_ns))) {
             way->full++;
         } else {
-            slot->due_ns = now_ns + delay_ns;
+            slot->due_ns = out_ns + delay_ns;
             slot->length = (uint32_t)n;
             way->count++;
         }
@@ -156,9 +174,13 @@ int main(int argc, char **argv)
 {
     struct way way[2];
 
-    if (argc != 7) {
-        fprintf(stderr, "usage: relay NAMESPACE DEVICE NAMESPACE DEVICE DELAY_US LOSS\n");
+    if (argc != 7 && argc != 9) {
+        fprintf(stderr, "usage: relay NAMESPACE DEVICE NAMESPACE DEVICE DELAY_US LOSS [MBIT QUEUE_US]\n");
         return 2;
+    }
+    if (argc == 9) {
+        mbit = strtoull(argv[7], NULL, 10);
+        queue_ns = strtoull(argv[8], NULL, 10) * 1000;
     }
     delay_ns = strtoull(argv[5], NULL, 10) * 1000;
     loss = strtoull(argv[6], NULL, 10);
