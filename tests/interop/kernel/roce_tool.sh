@@ -75,6 +75,52 @@ lossy() { # FUNCTION ARGUMENT ...: 5 % of the guest's packets are lost
     return $code
 }
 
+# --- killed ----------------------------------------------------------------------------------------------------------
+
+# The kernel ends the connections of a process that is killed with a DREQ, so our end learns it at once. Of ours, only
+# requests that have no answer say it (verbs_roce.sh, roce_nfs.sh).
+
+ours_ends() { # PID: by itself, and it says why
+    local i code
+    for ((i = 0; i < 300; i++)); do kill -0 "$1" 2>/dev/null || break; sleep 0.1; done
+    ! kill -9 "$1" 2>/dev/null || fail "ours still runs"
+    wait "$1"
+    code=$?
+    [ $code -lt 126 ] || fail "ours: exit code $code"
+    [ $code = 0 ] || [ "$(grep -c '^rddp' "$tmp/ours.err")" = 1 ] || fail "not one line: $(cat "$tmp/ours.err")"
+    return $code
+}
+
+sent_there() { in_guest "cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"; }
+sends_on() { [ "$(sent_there)" -gt $(($1 + 200)) ]; }
+
+their_server_dies() { # HOST PEER
+    local before pid
+    before=$(sent_there)
+    theirs_starts rping -s -a "$2"
+    wait_for 10 in_guest "pidof rping" || fail "the guest's server does not start"
+    wait_for 2 false
+    "$guest" ns "$rddp" ping --rping --wire roce -p $rping_port -q -i 0 -c 10000000 "$2" >"$tmp/ours" 2>"$tmp/ours.err" &
+    pid=$!
+    wait_for 20 sends_on "$before" || fail "no round trips: $(cat "$tmp/ours.err")"
+    in_guest "kill -9 \$(pidof rping)" || fail "the guest's server has ended"
+    if ours_ends $pid; then fail "ours ends well: $(cat "$tmp/ours")"; fi
+}
+
+their_client_dies() { # HOST PEER
+    local before pid
+    before=$(sent_there)
+    : >"$tmp/ours"
+    "$guest" ns "$rddp" ping --rping --server --once --wire roce -a "$1" -p $rping_port >"$tmp/ours" 2>"$tmp/ours.err" &
+    pid=$!
+    wait_for 10 grep -qs listening "$tmp/ours" || fail "our server does not listen: $(cat "$tmp/ours.err")"
+    theirs_starts rping -c -a "$1" -C 10000000
+    wait_for 20 sends_on "$before" || fail "no round trips: $(cat "$tmp/ours.err")"
+    in_guest "kill -9 \$(pidof rping)" || fail "the guest's client has ended"
+    ours_ends $pid || true # a server whose client has left at a good moment ends well
+    grep -q 'after [1-9]' "$tmp/ours" "$tmp/ours.err" || fail "ours: $(cat "$tmp/ours" "$tmp/ours.err")"
+}
+
 # --- NFS -----------------------------------------------------------------------------------------------------------
 
 nfs() { timeout 60 "$guest" ns "$rddp" nfs --wire roce --port 20049 --mount-port 20048 "$@"; }
@@ -123,6 +169,11 @@ check "rping, IPv6: the kernel connects" they_ping 20 1000 fd77::1 fd77::2
 check "rping: no one listens, at either end" no_one_listens
 check "rping: 5 % lost, we connect" lossy we_ping 50 4000 $host $peer
 check "rping: 5 % lost, the kernel connects" lossy they_ping 50 4000 $host $peer
+check "the kernel's server is killed" their_server_dies $host $peer
+check "the kernel's server is killed, IPv6" their_server_dies fd77::1 fd77::2
+check "the kernel's client is killed" their_client_dies $host $peer
+check "the kernel's client is killed, IPv6" their_client_dies fd77::1 fd77::2
+check "rping after them: we connect" we_ping 20 1000 $host $peer
 check "Linux mounts rddp nfsd" linux_mounts_ours
 check "rddp nfs on knfsd" we_use_theirs
 check "the guest's kernel is well" kernel_is_well
