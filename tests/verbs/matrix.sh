@@ -70,6 +70,22 @@ group_datagram() {
     local udp_port=7174
     pair "udaddy" "udaddy" "udaddy -s 127.0.0.1"
     pair "udaddy -c 5" "udaddy -c 5 -C 20 -S 1000" "udaddy -c 5 -C 20 -S 1000 -s 127.0.0.1"
+    udpong "-C 2000 -S 100" "-C 1000 -S 1500" "-T e -C 200 -S 1500" "-T a -C 1000 -S 64" "-T a -T e -C 200 -S 64" \
+        "-T b -C 1000 -S 64" "-T b -T e -C 200 -S 2000" "-T n -B 16384 -C 1000 -S 1000" "-T s -C 200 -S 100"
+}
+
+# udpong OPTIONS...: its server runs until it is killed. A client that ends early has no result.
+udpong() {
+    local options address why
+    for options; do
+        for address in 127.0.0.1 $(grep -qs rddp-matrix /proc/net/if_inet6 && echo ::1); do
+            is_missing "udpong $options $address" udpong && continue
+            try_endless "udpong -b $address $options" "udpong -s $address $options"
+            [ -n "$why" ] || grep -qE '^custom .*[1-9].*s' "$tmp/client" || why="the client has no result"
+            [ -n "$why" ] || ! grep -qE '^r(send|recv|connect)|poll:' "$tmp/client" "$tmp/server" || why="a call failed"
+            verdict "udpong $options $address" "$why"
+        done
+    done
 }
 
 # perftest as it is run over network cards, without rdma_cm.

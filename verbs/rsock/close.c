@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "verbs/rsock/rsocket.h"
+#include "verbs/rsock/rsock_datagram.h"
 
-enum { LINGER_MS = 30000, LINGER_NONBLOCKING_MS = 1000 }; /* for a peer that does not take what was sent */
+enum {
+    LINGER_MS = 30000,
+    LINGER_NONBLOCKING_MS = 1000,
+    LINGER_DATAGRAM_MS = 1000
+}; /* for a peer that does not take what was sent */
 
 static bool has_place(const struct rsocket *rs)
 {
@@ -80,6 +84,8 @@ static void end_connection(struct rsocket *rs)
 {
     const int64_t until_us = linger_until(rs);
 
+    if (rs->state == RS_DATAGRAM)
+        rs_wait(rs, rs_datagram_is_sent, false, LINGER_DATAGRAM_MS);
     if (rs->state == RS_ACCEPTING)
         rs_wait(rs, is_past_acceptance, false, rs_ms_until(until_us));
     if (rs->state == RS_CONNECTED) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "verbs/rsock/rsocket.h"
+#include "verbs/rsock/rsock_datagram.h"
 
 /* Options that are an int and say nothing to the connection. */
 static const struct remembered {
@@ -82,7 +82,7 @@ static int report_id(struct rsocket *rs, int level, int name, int value)
  */
 static int size_set(struct rsocket *rs, const struct sized *size, int value)
 {
-    if (rs->state != RS_NEW && rs->state != RS_LISTENING)
+    if (rs->datagrams ? rs_datagram_is_open(rs) : rs->state != RS_NEW && rs->state != RS_LISTENING)
         return size->level == SOL_RDMA ? EINVAL : 0;
     if (value < 0)
         return EINVAL;
@@ -95,6 +95,8 @@ static int option_set(struct rsocket *rs, int level, int name, const void *value
     const struct sized *size = find_sized(level, name);
     int *at = find_remembered(&rs->options, level, name), number;
 
+    if (rs->datagrams && !size) /* a socket of UDP knows what its options mean */
+        return setsockopt(rs->datagrams->udp, level, name, value, length) ? errno : 0;
     if (level == SOL_SOCKET && name == SO_LINGER) {
         if (length < sizeof(struct linger))
             return EINVAL;
@@ -141,7 +143,7 @@ static int fact_get(struct rsocket *rs, int name, int *value)
         *value = rs_take_error(rs);
         return 0;
     case SO_TYPE:
-        *value = rs->state == RS_DATAGRAM ? SOCK_DGRAM : SOCK_STREAM;
+        *value = SOCK_STREAM;
         return 0;
     case SO_DOMAIN:
         *value = rs->family;
@@ -160,6 +162,8 @@ static int option_get(struct rsocket *rs, int level, int name, void *value, sock
     const int *at = find_remembered(&rs->options, level, name);
     int number = 0, error = 0;
 
+    if (rs->datagrams && !size && (level != SOL_SOCKET || name != SO_ERROR))
+        return getsockopt(rs->datagrams->udp, level, name, value, length) ? errno : 0;
     if (level == SOL_SOCKET && name == SO_LINGER) {
         if (*length > sizeof(struct linger))
             *length = sizeof(struct linger);
@@ -239,6 +243,8 @@ int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
     if (!rs)
         return -1;
     rs_lock(rs);
+    if (rs->datagrams)
+        return rs_leave(rs, getsockname(rs->datagrams->udp, addr, addrlen) ? errno : 0);
     none.ss_family = (sa_family_t)rs->family;
     if (rs->id && rs->id->route.addr.src_addr.sa_family)
         name = &rs->id->route.addr.src_addr;
@@ -254,7 +260,9 @@ int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
     if (!rs)
         return -1;
     rs_lock(rs);
-    if (rs->state < RS_ACCEPTING)
+    if (rs->datagrams)
+        error = getpeername(rs->datagrams->udp, addr, addrlen) ? errno : 0;
+    else if (rs->state < RS_ACCEPTING)
         error = ENOTCONN;
     else
         rs_copy_address(&rs->id->route.addr.dst_addr, addr, addrlen);

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "verbs/rsock/rsocket.h"
+#include "verbs/rsock/rsock_datagram.h"
 
 struct polled {
     struct rsocket *rs; /* NULL: another descriptor */
@@ -36,8 +36,10 @@ static int happened(struct rsocket *rs)
 
     switch (rs->state) {
     case RS_NEW:
-    case RS_DATAGRAM:
         return WRITE | POLLHUP;
+    case RS_DATAGRAM:
+        return (rs_datagram_is_readable(rs) ? READ : 0) | (rs_datagram_is_writable(rs) ? WRITE : 0) |
+               (rs->error ? POLLERR : 0);
     case RS_LISTENING:
         return is_requested_now(rs) ? READ : 0;
     case RS_CONNECTING:

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "verbs/rsock/rsocket.h"
+#include "verbs/rsock/rsock_datagram.h"
 
 /* Over iWARP alone: over RoCE the messages of librdmacm are others. */
 static struct ibv_context *find_iwarp(void)
@@ -54,8 +54,7 @@ int rsocket(int domain, int type, int protocol)
     if (!rs)
         return -1;
     rs->is_nonblocking = type & SOCK_NONBLOCK;
-    rs->state = is_stream ? RS_NEW : RS_DATAGRAM;
-    error = is_stream ? id_make(rs) : 0;
+    error = is_stream ? id_make(rs) : rs_datagram_new(rs);
     if (!error)
         error = rs_publish(rs);
     if (error) {
@@ -70,10 +69,8 @@ static socklen_t least_length(int family)
     return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-static int check_address(const struct rsocket *rs, const struct sockaddr *address, socklen_t length)
+static int check_address(const struct sockaddr *address, socklen_t length)
 {
-    if (rs->state == RS_DATAGRAM)
-        return EOPNOTSUPP; /* iWARP has no datagrams */
     if (!address || length < sizeof(address->sa_family))
         return EINVAL;
     if (address->sa_family != AF_INET && address->sa_family != AF_INET6)
@@ -85,6 +82,8 @@ static int rs_bind(struct rsocket *rs, const struct sockaddr *address)
 {
     struct sockaddr_storage copy = {0};
 
+    if (rs->datagrams)
+        return rs_datagram_bind(rs, address);
     if (rs->state != RS_NEW || rs->is_bound)
         return EINVAL;
     memcpy(&copy, address, least_length(address->sa_family));
@@ -104,7 +103,7 @@ static int with_address(int socket, const struct sockaddr *address, socklen_t le
     if (!rs)
         return -1;
     rs_lock(rs);
-    error = check_address(rs, address, length);
+    error = check_address(address, length);
     if (!error)
         error = what(rs, address);
     return rs_leave(rs, error);
@@ -155,6 +154,8 @@ static int rs_connect(struct rsocket *rs, const struct sockaddr *address)
     struct sockaddr_storage copy = {0};
     int error;
 
+    if (rs->datagrams)
+        return rs_datagram_connect(rs, address);
     if (rs->state != RS_NEW)
         return rs->state == RS_CONNECTING ? EALREADY : rs->state == RS_LISTENING ? EOPNOTSUPP : EISCONN;
     memcpy(&copy, address, least_length(address->sa_family));

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "verbs/rsock/rsocket.h"
+#include "verbs/rsock/rsock_datagram.h"
 
 static pthread_once_t waiter_once = PTHREAD_ONCE_INIT;
 static pthread_key_t waiter_key; /* its destructor alone is wanted */
@@ -100,17 +100,21 @@ void rs_advance(struct rsocket *rs)
         rs_advance_connection(rs);
     if (rs->state == RS_CONNECTED || rs->state == RS_OVER)
         rs_progress(rs);
+    if (rs->state == RS_DATAGRAM)
+        rs_datagram_advance(rs);
     if (rs->state != before)
         rs_wake(rs, -1);
 }
 
 static bool has_queues(const struct rsocket *rs)
 {
-    return rs->state == RS_CONNECTED || rs->state == RS_OVER;
+    return rs->state == RS_CONNECTED || rs->state == RS_OVER || rs_datagram_is_open(rs);
 }
 
 int rs_descriptor(const struct rsocket *rs)
 {
+    if (rs->datagrams)
+        return rs->datagrams->news;
     if (has_queues(rs))
         return rs->queues.comp->fd;
     return rs->state == RS_LISTENING || rs->state == RS_CONNECTING || rs->state == RS_ACCEPTING ? rs->events->fd : -1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rsocket.h - sockets over RDMA: what one consists of, and how the files of rsockets call each other.
+/* rsocket.h - sockets over RDMA: what one consists of, and how the files of rsockets call each other. Datagrams have a
+ * header of their own, rsock_datagram.h.
  *
- * The protocol is that of librdmacm over iWARP. Each end has a buffer for what it receives, a ring of two halves, and
+ * The protocol of a stream is that of librdmacm over iWARP. Each end has a buffer for what it receives, a ring of two halves, and
  * publishes a half when it is free: it writes its address, key and length into an entry of the peer's target SGL, and
  * says so with a message. The sender writes data into the halves in turn, without a gap, and tells the length of each
  * transfer with a message. A message is a Send of four octets, which takes a receive; credits bound how many messages
@@ -86,7 +87,7 @@ enum { RS_MESSAGE_SHIFT = 29, RS_MESSAGE_VALUE = (1 << RS_MESSAGE_SHIFT) - 1 };
 
 enum rs_state {
     RS_NEW,      /* perhaps bound */
-    RS_DATAGRAM, /* iWARP has none: all that it can do is to be closed */
+    RS_DATAGRAM, /* bound or connected or not: that changes little */
     RS_LISTENING,
     RS_CONNECTING, /* addresses are resolved, then the connection is asked for */
     RS_ACCEPTING,  /* accepted; the peer is about to begin */
@@ -183,6 +184,7 @@ struct rsocket {
     struct rs_iomap *targets; /* of riowrite(): what the peer has written into `iomaps`, taken when it said so */
     struct rs_map *maps;
     struct rs_waiter *waiters;
+    struct rs_datagrams *datagrams; /* NULL: a stream */
 };
 
 /* table.c. These two need no lock. Each rs_get() has its rs_put(). */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "verbs/rsock/rsocket.h"
+#include "verbs/rsock/rsock_datagram.h"
 
 bool rs_is_readable(const struct rsocket *rs)
 {
@@ -118,49 +118,55 @@ static ssize_t end_transfer(struct rsocket *rs, ssize_t result)
 }
 
 /* Parts are sent as if they were one. */
-static ssize_t send_parts(int socket, const struct iovec *iov, size_t count, int flags)
+static ssize_t send_stream(struct rsocket *rs, const struct msghdr *msg, int flags)
 {
-    struct rsocket *rs = rs_get(socket);
     ssize_t done = 0;
     bool dont_wait;
-    int error;
+    int error = begin_transfer(rs, flags, &dont_wait);
 
-    if (!rs)
-        return -1;
-    rs_lock(rs);
-    error = begin_transfer(rs, flags, &dont_wait);
     if (!error && (rs->write_shut || rs->state != RS_CONNECTED))
         error = write_error(rs);
-    for (size_t i = 0; !error && i < count; i++) {
-        ssize_t sent = send_all(rs, iov[i].iov_base, iov[i].iov_len, dont_wait);
+    for (size_t i = 0; !error && i < msg->msg_iovlen; i++) {
+        ssize_t sent = send_all(rs, msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len, dont_wait);
         if (sent < 0)
             error = (int)-sent;
         else
             done += sent;
-        if (sent != (ssize_t)iov[i].iov_len)
+        if (sent != (ssize_t)msg->msg_iov[i].iov_len)
             break;
     }
-    return end_transfer(rs, done || !error ? done : -error);
+    return done || !error ? done : -error;
+}
+
+static ssize_t send_parts(int socket, const struct msghdr *msg, int flags)
+{
+    struct rsocket *rs = rs_get(socket);
+
+    if (!rs)
+        return -1;
+    rs_lock(rs);
+    return end_transfer(rs, rs->datagrams ? rs_datagram_send(rs, msg, flags) : send_stream(rs, msg, flags));
+}
+
+/* The address is that of a datagram. With a connected stream it is not looked at, as TCP does. */
+ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr, socklen_t addrlen)
+{
+    struct iovec iov = {.iov_base = (void *)buf, .iov_len = len};
+    const struct msghdr msg = {.msg_name = (void *)dest_addr, .msg_namelen = addrlen, .msg_iov = &iov, .msg_iovlen = 1};
+
+    return send_parts(socket, &msg, flags);
 }
 
 ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 {
-    const struct iovec iov = {.iov_base = (void *)buf, .iov_len = len};
-
-    return send_parts(socket, &iov, 1, flags);
-}
-
-ssize_t rsendto(int socket, const void *buf, size_t len, int flags, const struct sockaddr *dest_addr, socklen_t addrlen)
-{
-    (void)dest_addr, (void)addrlen; /* of a connected stream: not looked at, as TCP does */
-    return rsend(socket, buf, len, flags);
+    return rsendto(socket, buf, len, flags, NULL, 0);
 }
 
 ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
     if (msg->msg_control && msg->msg_controllen)
         return rs_fail(EOPNOTSUPP);
-    return send_parts(socket, msg->msg_iov, msg->msg_iovlen, flags);
+    return send_parts(socket, msg, flags);
 }
 
 ssize_t rwrite(int socket, const void *buf, size_t count)
@@ -168,14 +174,16 @@ ssize_t rwrite(int socket, const void *buf, size_t count)
     return rsend(socket, buf, count, 0);
 }
 
-static size_t parts_of(int iovcnt)
+static struct msghdr parts_of(const struct iovec *iov, int iovcnt)
 {
-    return iovcnt > 0 ? (size_t)iovcnt : 0;
+    return (struct msghdr){.msg_iov = (struct iovec *)iov, .msg_iovlen = iovcnt > 0 ? (size_t)iovcnt : 0};
 }
 
 ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 {
-    return send_parts(socket, iov, parts_of(iovcnt), 0);
+    const struct msghdr msg = parts_of(iov, iovcnt);
+
+    return send_parts(socket, &msg, 0);
 }
 
 /* Copies what is there, from `skip` octets on. */
@@ -236,46 +244,61 @@ static ssize_t receive_into(struct rsocket *rs, const struct iovec *iov, size_t 
     return done || !error ? (ssize_t)done : -error;
 }
 
-static ssize_t receive_parts(int socket, const struct iovec *iov, size_t count, int flags)
+static ssize_t receive_stream(struct rsocket *rs, struct msghdr *msg, int flags)
+{
+    bool dont_wait;
+    int error = begin_transfer(rs, flags, &dont_wait);
+
+    msg->msg_flags = 0;
+    return error ? -error : receive_into(rs, msg->msg_iov, msg->msg_iovlen, flags, dont_wait);
+}
+
+static ssize_t receive_parts(int socket, struct msghdr *msg, int flags)
 {
     struct rsocket *rs = rs_get(socket);
     ssize_t done;
-    bool dont_wait;
-    int error;
 
     if (!rs)
         return -1;
     rs_lock(rs);
-    error = begin_transfer(rs, flags, &dont_wait);
-    done = error ? -error : receive_into(rs, iov, count, flags, dont_wait);
+    if (rs->datagrams) {
+        done = rs_datagram_receive(rs, msg, flags);
+    } else {
+        done = receive_stream(rs, msg, flags);
+        msg->msg_namelen = 0;
+    }
     return end_transfer(rs, done);
 }
 
 ssize_t rrecv(int socket, void *buf, size_t len, int flags)
 {
-    const struct iovec iov = {.iov_base = buf, .iov_len = len};
-
-    return receive_parts(socket, &iov, 1, flags);
+    return rrecvfrom(socket, buf, len, flags, NULL, NULL);
 }
 
+/* A stream says whom it is connected to. */
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
 {
-    ssize_t n = rrecv(socket, buf, len, flags);
+    const bool names = src_addr && addrlen;
+    struct iovec iov = {.iov_base = buf, .iov_len = len};
+    struct msghdr msg = {
+        .msg_name = names ? src_addr : NULL, .msg_namelen = names ? *addrlen : 0, .msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n = receive_parts(socket, &msg, flags);
 
-    if (n >= 0 && src_addr && addrlen)
+    if (n < 0 || !names)
+        return n;
+    if (msg.msg_namelen)
+        *addrlen = msg.msg_namelen;
+    else
         rgetpeername(socket, src_addr, addrlen);
     return n;
 }
 
 ssize_t rrecvmsg(int socket, struct msghdr *msg, int flags)
 {
-    ssize_t n = receive_parts(socket, msg->msg_iov, msg->msg_iovlen, flags);
+    ssize_t n = receive_parts(socket, msg, flags);
 
-    if (n >= 0) {
-        msg->msg_namelen = 0;
+    if (n >= 0)
         msg->msg_controllen = 0;
-        msg->msg_flags = 0;
-    }
     return n;
 }
 
@@ -286,5 +309,7 @@ ssize_t rread(int socket, void *buf, size_t count)
 
 ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
-    return receive_parts(socket, iov, parts_of(iovcnt), 0);
+    struct msghdr msg = parts_of(iov, iovcnt);
+
+    return receive_parts(socket, &msg, 0);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "verbs/rsock/rsocket.h"
+#include "verbs/rsock/rsock_datagram.h"
 
 enum { CHUNK = 1024, CHUNKS = 1024 };
 
@@ -83,6 +83,7 @@ struct rsocket *rs_new(int family, const struct rs_sizes *sizes)
 
 static void rs_free(struct rsocket *rs)
 {
+    rs_datagram_free(rs);
     rs_queues_free(rs);
     if (rs->id)
         rdma_destroy_id(rs->id);

@@ -95,15 +95,21 @@ pair() {
     verdict "$1" "$why"
 }
 
-# endless NAME SERVER CLIENT: the server runs until it is killed.
-endless() {
-    local why=''
-    is_missing "$1" "${2%% *}" && return
-    start_server "$2" || why="the server does not listen"
-    [ -n "$why" ] || run_client "$3" || why="the client ends with $?"
+# try_endless SERVER CLIENT: leaves what failed in `why`, and kills the server.
+try_endless() {
+    why=''
+    start_server "$1" || why="the server does not listen"
+    [ -n "$why" ] || run_client "$2" || why="the client ends with $?"
     kill "$server" 2>/dev/null
     wait "$server" 2>/dev/null
     server=''
+}
+
+# endless NAME SERVER CLIENT: the server runs until it is killed.
+endless() {
+    local why
+    is_missing "$1" "${2%% *}" && return
+    try_endless "$2" "$3"
     verdict "$1" "$why"
 }
 
