@@ -24,7 +24,12 @@ void rddp_wire_attr_init(struct rddp_wire_attr *attr)
 
 void rddp_conn_attr_init(struct rddp_conn_attr *attr)
 {
-    *attr = (struct rddp_conn_attr){.ird = QP_READS_MAX, .ord = QP_READS_MAX};
+    *attr = (struct rddp_conn_attr){
+        .ird = QP_READS_MAX,
+        .ord = QP_READS_MAX,
+        .retry_count = RC_RETRIES_MAX,
+        .rnr_retry_count = RC_RNR_ENDLESS,
+    };
     rddp_wire_attr_init(&attr->wire);
 }
 

@@ -48,8 +48,8 @@ static int own_terms(const struct endpoint_roce *e, const struct rddp_qp *qp, co
         .responder_resources = (uint8_t)at_most(attr->ird, qp->qp.attr.ird),
         .initiator_depth = (uint8_t)at_most(attr->ord, qp->qp.attr.ord),
         .transport = RCM_RC,
-        .retries = RC_RETRIES_MAX,
-        .rnr_retries = RC_RNR_ENDLESS,
+        .retries = (uint8_t)at_most(attr->retry_count, RC_RETRIES_MAX),
+        .rnr_retries = (uint8_t)at_most(attr->rnr_retry_count, RC_RNR_ENDLESS),
         .ack_delay = RCM_TIMEOUT_LEAST,
         .pkey = BTH_PKEY_DEFAULT,
     };
@@ -83,6 +83,7 @@ static int call_connect_pair(struct endpoint_roce *e, struct rddp_qp *qp, uint32
     ib.sq_psn = e->call.peer.psn;
     ib.path_mtu = mtu;
     ib.timeout = ACK_TIMEOUT;
+    ib.retry_cnt = e->pair.life.active ? e->call.asked.terms.retries : e->call.peer.retries;
     ib.rnr_retry = e->call.peer.rnr_retries;
     ib.max_dest_rd_atomic = conn->responder_resources;
     ib.max_rd_atomic = conn->initiator_depth;

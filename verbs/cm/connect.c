@@ -65,6 +65,8 @@ static void set_conn(struct rddp_conn_attr *attr, const struct cm_id *id, const 
         return;
     attr->private_data = param->private_data;
     attr->private_data_length = param->private_data ? param->private_data_len : 0;
+    attr->retry_count = param->retry_count;
+    attr->rnr_retry_count = param->rnr_retry_count;
     attr->ird = reads_wanted(param->responder_resources, in);
     attr->ord = reads_wanted(param->initiator_depth, out);
 }

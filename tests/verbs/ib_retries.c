@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ib_retries.c - the retry counts that the ends of a connection of rddpe0 ask for. */
+#include <pthread.h>
+#include <string.h>
+
+#include "tests/verbs/lib/ids.h"
+
+static struct ids ids;
+
+static struct ibv_qp_attr attributes_of(struct rdma_cm_id *id)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    assert_int_equal(ibv_query_qp(id->qp, &attr, 0, &init), 0);
+    return attr;
+}
+
+/* The client asks with `client`, and the server answers with `server`; NULL: with nothing. */
+static void connect_with(struct rdma_conn_param *client, struct rdma_conn_param *server)
+{
+    pthread_t thread;
+    char port[8];
+
+    memset(&ids, 0, sizeof(ids));
+    ids_listen(&ids, port);
+    ids_make_client(&ids, port);
+    ids.client_param = *client;
+    pthread_create(&thread, NULL, ids_run_client, &ids);
+    assert_int_equal(rdma_get_request(ids.listener, &ids.server), 0);
+    ids.server_mr = ibv_reg_mr(ids.server->pd, ids.server_buffer, SIZE, IBV_ACCESS_LOCAL_WRITE);
+    assert_int_equal(rdma_accept(ids.server, server), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(ids.connect_error, 0);
+}
+
+/* As the kernel has it: the client's retries for both; each end grants the other its retries after RNR. */
+static void test_attributes(void **state)
+{
+    struct rdma_conn_param client = {.retry_count = 3, .rnr_retry_count = 2}, server = {.rnr_retry_count = 4};
+
+    (void)state;
+    server.retry_count = 1; /* says nothing */
+    connect_with(&client, &server);
+    assert_int_equal(attributes_of(ids.client).retry_cnt, 3);
+    assert_int_equal(attributes_of(ids.server).retry_cnt, 3);
+    assert_int_equal(attributes_of(ids.client).rnr_retry, 4);
+    assert_int_equal(attributes_of(ids.server).rnr_retry, 2);
+    ids_free(&ids);
+
+    client.retry_count = client.rnr_retry_count = 200; /* there are three bits */
+    connect_with(&client, NULL);
+    assert_int_equal(attributes_of(ids.client).retry_cnt, 7);
+    assert_int_equal(attributes_of(ids.server).retry_cnt, 7);
+    assert_int_equal(attributes_of(ids.client).rnr_retry, 7);
+    assert_int_equal(attributes_of(ids.server).rnr_retry, 7);
+    ids_free(&ids);
+}
+
+/* A Send that finds no receive is given up after that many retries. */
+static void test_not_ready(void **state)
+{
+    struct rdma_conn_param client = {.retry_count = 7, .rnr_retry_count = 7}, server = {.rnr_retry_count = 1};
+
+    (void)state;
+    connect_with(&client, &server);
+    assert_int_equal(rdma_post_send(ids.client, (void *)7, ids.client_buffer, 8, ids.client_mr, 0), 0);
+    assert_int_equal(ids_completion(ids.client->send_cq).status, IBV_WC_RNR_RETRY_EXC_ERR);
+    ids_free(&ids);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_attributes), cmocka_unit_test(test_not_ready)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
