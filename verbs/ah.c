@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* ah.c - address handles: where datagrams go. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,13 +21,20 @@ int ah_path(const struct ibv_ah_attr *attr, struct sockaddr_storage *local, stru
     return local->ss_family == peer->ss_family ? 0 : EINVAL;
 }
 
+static unsigned scope_of(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+
+    return address->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr) ? v6->sin6_scope_id : 0;
+}
+
 bool verbs_path(const struct sockaddr_storage *local, const struct sockaddr_storage *peer, struct ibv_ah_attr *attr)
 {
     union ibv_gid own;
     int index;
 
     gid_of_address(local, &own);
-    index = gid_find(&own);
+    index = gid_find(&own, scope_of(local)); /* each interface may have the same address of its link */
     *attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1};
     attr->grh.sgid_index = (uint8_t)(index < 0 ? 0 : index);
     attr->grh.hop_limit = UINT8_MAX;

@@ -136,13 +136,20 @@ int verbs_gid_get(unsigned index, union ibv_gid *gid, unsigned *interface)
     return error;
 }
 
-int gid_find(const union ibv_gid *gid)
+static bool gid_is_at(int index, const union ibv_gid *gid, unsigned interface)
+{
+    const unsigned of = table[index].interface;
+
+    return of && (!interface || interface == of) && !memcmp(&table[index].gid, gid, sizeof(*gid));
+}
+
+int gid_find(const union ibv_gid *gid, unsigned interface)
 {
     int index = 0;
 
     pthread_mutex_lock(&table_lock);
     table_refresh();
-    while (index < GID_TABLE && (!table[index].interface || memcmp(&table[index].gid, gid, sizeof(*gid))))
+    while (index < GID_TABLE && !gid_is_at(index, gid, interface))
         index++;
     pthread_mutex_unlock(&table_lock);
     return index < GID_TABLE ? index : -1;

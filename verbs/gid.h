@@ -12,8 +12,9 @@ enum { GID_TABLE = 128 };
  * that is gone; EINVAL: no such index. */
 int verbs_gid_get(unsigned index, union ibv_gid *gid, unsigned *interface);
 
-/* Returns the index of an address; -1: it is none of this host's, or the table is full. */
-int gid_find(const union ibv_gid *gid);
+/* Returns the index of an address, of this interface; 0: of any. -1: it is none of this host's, or the table is full.
+ */
+int gid_find(const union ibv_gid *gid, unsigned interface);
 
 /* The GID of an IPv4 address is that address, mapped into IPv6. An address of a link only is of this interface. */
 void gid_to_address(const union ibv_gid *gid, unsigned interface, struct sockaddr_storage *address);
