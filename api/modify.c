@@ -184,6 +184,39 @@ static int step_again(struct rddp_qp *qp, const struct rddp_ib_attr *attr)
     return error;
 }
 
+/* In SQD nothing of ours is under way, and more may change. */
+static int step_in_sqd(struct rddp_qp *qp, const struct rddp_ib_attr *attr)
+{
+    struct endpoint *endpoint = qp->type == RDDP_QPT_UD ? NULL : qp->endpoint;
+    struct rddp_ib_attr ib = *attr;
+    int error = qp_access_is_remote(attr->access) ? 0 : -EINVAL;
+
+    ib.max_rd_atomic = (uint8_t)at_most(attr->max_rd_atomic, qp->made.ord);
+    if (ib.peer.ss_family == AF_UNSPEC) {
+        ib.peer = qp->ib.peer;
+        ib.local = qp->ib.local;
+    }
+    if (!error && endpoint) {
+        endpoint_hold(endpoint);
+        error = transport_by_hand()->set_drained(endpoint, &ib, qp->type == RDDP_QPT_RC);
+        endpoint_release(endpoint, ENDPOINT_DRIVER);
+    }
+    if (!error)
+        error = step_again(qp, attr);
+    if (error || !endpoint)
+        return error;
+    qp->ib.local = ib.local;
+    qp->ib.peer = ib.peer;
+    if (qp->type == RDDP_QPT_RC) {
+        qp->ib.timeout = ib.timeout;
+        qp->ib.retry_cnt = ib.retry_cnt;
+        qp->ib.rnr_retry = ib.rnr_retry;
+        qp->ib.max_rd_atomic = ib.max_rd_atomic;
+        qp->ib.max_dest_rd_atomic = ib.max_dest_rd_atomic;
+    }
+    return 0;
+}
+
 static int step_drain(struct rddp_qp *qp, bool drains)
 {
     struct endpoint *endpoint = qp->endpoint;
@@ -237,7 +270,7 @@ static const struct step {
     {RDDP_IB_RESET, RDDP_IB_INIT, step_to_init}, {RDDP_IB_INIT, RDDP_IB_INIT, step_to_init},
     {RDDP_IB_INIT, RDDP_IB_RTR, step_to_rtr},    {RDDP_IB_RTR, RDDP_IB_RTS, step_to_rts},
     {RDDP_IB_RTS, RDDP_IB_RTS, step_again},      {RDDP_IB_RTS, RDDP_IB_SQD, step_to_sqd},
-    {RDDP_IB_SQD, RDDP_IB_SQD, step_again},      {RDDP_IB_SQD, RDDP_IB_RTS, step_back_to_rts},
+    {RDDP_IB_SQD, RDDP_IB_SQD, step_in_sqd},     {RDDP_IB_SQD, RDDP_IB_RTS, step_back_to_rts},
     {RDDP_IB_SQE, RDDP_IB_RTS, step_restart},
 };
 

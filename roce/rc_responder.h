@@ -78,6 +78,12 @@ struct rc_responder {
 
 /* `buffer` has rc_responder_size() octets, zeroed and aligned for any type; it stays the caller's. */
 size_t rc_responder_size(uint32_t reads);
+
+/* Returns the most Reads and atomics that its rings have place for. */
+static inline uint32_t rc_responder_places(const struct rc_responder *s)
+{
+    return s->mask + 1;
+}
 void rc_responder_init(struct rc_responder *s, const struct rc_responder_attr *attr, void *buffer);
 
 /* A request arrived from the peer. After RC_EXECUTE, s->got is where its octets begin in their message. */

@@ -21,6 +21,9 @@ enum {
     KEY = IBV_QP_QKEY,
     PARTITION = IBV_QP_PKEY_INDEX,
     RNR = IBV_QP_MIN_RNR_TIMER,
+    /* of RC, once its requests are drained: all but the numbers of the peer and of packets, and the path MTU */
+    IN_SQD = IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+             IBV_QP_MAX_DEST_RD_ATOMIC | RNR,
 };
 
 /* InfiniBand Architecture 1.4, 11.2.5.2: what each step must be told, and what it may be, by type. Alternate paths are
@@ -49,8 +52,8 @@ static const struct ib_step {
     {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
     {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_UC, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
     {IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_UD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
-    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_RC, 0, RIGHTS | PARTITION},
-    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UC, 0, RIGHTS | PARTITION},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_RC, 0, RIGHTS | PARTITION | IN_SQD},
+    {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UC, 0, RIGHTS | PARTITION | IBV_QP_AV},
     {IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UD, 0, KEY | PARTITION},
     {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_RC, 0, CUR | RIGHTS | RNR},
     {IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UC, 0, CUR | RIGHTS},
@@ -139,6 +142,8 @@ static bool ib_changes(enum ibv_qp_state from, unsigned mask)
 
     if (from >= IBV_QPS_RTR)
         changed |= RNR;
+    if (from == IBV_QPS_SQD)
+        changed |= IN_SQD;
     return mask & changed && from != IBV_QPS_RESET;
 }
 

@@ -80,7 +80,9 @@ RDDP_API void rddp_ib_attr_init(struct rddp_ib_attr *attr);
 /* Moves a queue pair of type RC, UC or UD to attr->state: from RESET to INIT, RTR and RTS, one after the other, and
  * from each of these to RESET, as rddp_reset_qp() does, or to ERR, as rddp_fail_qp(). From INIT to INIT, RTS to RTS,
  * and SQD to SQD, the access and the Q_Key change alone, and from RTS on the min_rnr_timer of RC. The members of other
- * states are not read. It may be called while others post and poll, but not by two threads at once.
+ * states are not read. But from SQD to SQD of RC the timers, retries and Reads at once are (max_dest_rd_atomic up to
+ * that of RTR), and of RC and UC `peer`, unless it is AF_UNSPEC, with `local`: begin with what rddp_query_ib() stores.
+ * It may be called while others post and poll, but not by two threads at once.
  *
  * From RTS to SQD: no request begins any more; those that have begun go on, and RDDP_ASYNC_SQ_DRAINED comes when they
  * are complete. The peer's requests are executed all the while. From SQD to RTS: what was posted meanwhile begins.

@@ -459,3 +459,41 @@ int endpoint_roce_set_rnr_timer(struct endpoint *endpoint, uint8_t code)
     endpoint_roce_of(endpoint)->pair.responder.attr.rnr_timer = code;
     return 0;
 }
+
+/* The port of an end says nothing. */
+static bool is_end_of_path(const struct sockaddr_storage *a, const struct roce_address *b)
+{
+    struct roce_address address;
+
+    return roce_address_read(a, &address) && roce_address_is_equal(&address, b);
+}
+
+static int set_other_path(struct endpoint_roce *e, struct rddp_ib_attr *attr)
+{
+    int error;
+
+    if (is_end_of_path(&attr->peer, &e->peer) &&
+        (attr->local.ss_family == AF_UNSPEC || is_end_of_path(&attr->local, &e->local)))
+        return 0;
+    error = complete_path(attr);
+    return error ? error : roce_pair_set_path(e, &attr->local, &attr->peer, e->pair.attr.peer_qpn);
+}
+
+int endpoint_roce_set_drained(struct endpoint *endpoint, struct rddp_ib_attr *attr, bool has_timers)
+{
+    struct endpoint_roce *e = endpoint_roce_of(endpoint);
+    struct rc_requester_attr *requester = &e->pair.requester.attr;
+    int error;
+
+    if (has_timers && (!roce_attr_may_send(attr) || attr->max_dest_rd_atomic > rc_responder_places(&e->pair.responder)))
+        return -EINVAL;
+    error = set_other_path(e, attr);
+    if (error || !has_timers)
+        return error;
+    requester->timeout_us = rc_timeout_us(attr->timeout);
+    requester->retries = attr->retry_cnt;
+    requester->rnr_retries = attr->rnr_retry;
+    e->pair.responder.attr.reads = attr->max_dest_rd_atomic;
+    e->pair.life.qp->attr.ord = attr->max_rd_atomic;
+    return 0;
+}

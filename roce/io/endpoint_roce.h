@@ -26,6 +26,7 @@ void endpoint_roce_restart(struct endpoint *endpoint);
 /* How long the peer waits when it finds no receive, from now on. Returns 0, or -EINVAL: no such code. The driver holds
  * the endpoint. */
 int endpoint_roce_set_rnr_timer(struct endpoint *endpoint, uint8_t code);
+int endpoint_roce_set_drained(struct endpoint *endpoint, struct rddp_ib_attr *attr, bool has_timers);
 
 /* Asks a peer for a connection. Returns 0, and the caller holds *endpoint; or a negative errno, as rddp_connect(). */
 int endpoint_roce_connect(struct loop *loop, struct rddp_qp *qp, const struct sockaddr *addr, socklen_t length,

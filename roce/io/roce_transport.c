@@ -20,6 +20,7 @@ static const struct transport_ib by_hand = {
     .drain = endpoint_roce_drain,
     .restart = endpoint_roce_restart,
     .set_rnr_timer = endpoint_roce_set_rnr_timer,
+    .set_drained = endpoint_roce_set_drained,
     .receive_ud = endpoint_ud_receive,
     .send_ud = endpoint_ud_send,
     .drain_ud = endpoint_ud_drain,

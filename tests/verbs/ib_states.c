@@ -283,6 +283,63 @@ static void rnr_timers(void **state)
     assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
+/* One attribute in SQD; what else `attr` has is not read. */
+static int set_drained(struct ibv_qp *qp, struct ibv_qp_attr attr, int mask)
+{
+    return ibv_modify_qp(qp, &attr, mask);
+}
+
+/* What the kernel's table allows once the requests are drained, and only then. */
+static void drained(void **state)
+{
+    enum {
+        MAY = IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+              IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
+    };
+    struct ibv_qp *rc = make_qp(IBV_QPT_RC), *uc = make_qp(IBV_QPT_UC);
+    struct ibv_qp_attr attr = attributes(IBV_QPS_SQD), now;
+    struct ibv_qp_init_attr init;
+
+    (void)state;
+    assert_int_equal(step(rc, IBV_QPS_INIT, TO_INIT), 0);
+    assert_int_equal(step(rc, IBV_QPS_RTR, TO_RTR), 0);
+    assert_int_equal(step(rc, IBV_QPS_RTS, TO_RTS), 0);
+    assert_int_equal(set_drained(rc, attr, IBV_QP_TIMEOUT), EINVAL); /* not yet */
+    assert_int_equal(step(rc, IBV_QPS_SQD, IBV_QP_STATE), 0);
+    for (int bit = 2; bit < MASK_BITS; bit++)
+        assert_int_equal(set_drained(rc, attr, 1 << bit), 1 << bit & MAY ? 0 : EINVAL);
+    attr.timeout = 20;
+    attr.retry_cnt = 3;
+    attr.rnr_retry = 2;
+    attr.max_rd_atomic = 4;
+    attr.max_dest_rd_atomic = 0;
+    attr.min_rnr_timer = 9;
+    assert_int_equal(set_drained(rc, attr, MAY), 0);
+    assert_int_equal(set_drained(rc, (struct ibv_qp_attr){.timeout = 32}, IBV_QP_TIMEOUT), EINVAL);
+    assert_int_equal(set_drained(rc, (struct ibv_qp_attr){.retry_cnt = 8}, IBV_QP_RETRY_CNT), EINVAL);
+    assert_int_equal(set_drained(rc, (struct ibv_qp_attr){.port_num = 2}, IBV_QP_PORT), EINVAL);
+    assert_int_equal(set_drained(rc, (struct ibv_qp_attr){.ah_attr.port_num = 1}, IBV_QP_AV), EINVAL);
+    assert_int_equal(ibv_query_qp(rc, &now, 0, &init), 0);
+    assert_int_equal(now.qp_state, IBV_QPS_SQD);
+    assert_int_equal(now.timeout, 20);
+    assert_int_equal(now.retry_cnt, 3);
+    assert_int_equal(now.rnr_retry, 2);
+    assert_int_equal(now.max_rd_atomic, 4);
+    assert_int_equal(now.max_dest_rd_atomic, 0);
+    assert_int_equal(now.min_rnr_timer, 9);
+    assert_int_equal(step(rc, IBV_QPS_RTS, IBV_QP_STATE), 0);
+
+    assert_int_equal(step(uc, IBV_QPS_INIT, TO_INIT), 0);
+    assert_int_equal(step(uc, IBV_QPS_RTR, TO_RTR_UC), 0);
+    assert_int_equal(step(uc, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+    assert_int_equal(step(uc, IBV_QPS_SQD, IBV_QP_STATE), 0);
+    for (int bit = 2; bit < MASK_BITS; bit++)
+        assert_int_equal(set_drained(uc, attr, 1 << bit),
+                         1 << bit & (IBV_QP_AV | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX) ? 0 : EINVAL);
+    assert_int_equal(ibv_destroy_qp(rc), 0);
+    assert_int_equal(ibv_destroy_qp(uc), 0);
+}
+
 static void handles(void **state)
 {
     struct ibv_qp_attr attr = attributes(IBV_QPS_RTR);
@@ -383,9 +440,10 @@ static void iwarp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(masks),      cmocka_unit_test(values),         cmocka_unit_test(told),
-        cmocka_unit_test(handles),    cmocka_unit_test(datagram),       cmocka_unit_test(iwarp),
-        cmocka_unit_test(rnr_timers), cmocka_unit_test(refused_rights), cmocka_unit_test(ways_back),
+        cmocka_unit_test(masks),     cmocka_unit_test(values),     cmocka_unit_test(told),
+        cmocka_unit_test(drained),   cmocka_unit_test(handles),    cmocka_unit_test(datagram),
+        cmocka_unit_test(iwarp),     cmocka_unit_test(rnr_timers), cmocka_unit_test(refused_rights),
+        cmocka_unit_test(ways_back),
     };
 
     return cmocka_run_group_tests_name("ib_states", tests, set_up, tear_down);
