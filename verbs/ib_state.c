@@ -220,8 +220,10 @@ int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
     pthread_mutex_lock(&verbs_lock); /* events of a connection vanish with a reset */
     error = ib_modify_locked(qp, attr, (unsigned)mask);
-    if (!error && mask & IBV_QP_STATE)
+    if (!error && mask & IBV_QP_STATE) {
         qp->ibv.state = attr->qp_state;
+        atomic_store(&qp->is_reset, attr->qp_state == IBV_QPS_RESET);
+    }
     pthread_mutex_unlock(&verbs_lock);
     return verbs_refuse(
         error,

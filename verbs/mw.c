@@ -91,6 +91,8 @@ const struct rddp_mw_bind *mw_translate(struct rddp_mw_bind *to, const struct ib
 {
     const uint32_t tags = 0xff;
 
+    if (!mw)
+        return NULL;
     if (mw->type != IBV_MW_TYPE_2 || (rkey ^ mw->rkey) & ~tags) {
         verbs_refuse(EINVAL, "ibv_post_send: window %#x is not of type 2, or %#x is no key for it", mw->rkey, rkey);
         return NULL;

@@ -74,6 +74,8 @@ int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **ba
         }
         to[n - 1].next = NULL;
         error = rddp_post_send(qp_of(qp)->rddp, to, &bad);
+        if (error == -EOPNOTSUPP && device_is_ib(qp->context->device))
+            error = -EINVAL; /* an opcode that its type does not have */
         if (error) {
             for (; bad > to; bad--)
                 first = first->next;
@@ -121,6 +123,10 @@ int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 {
     const struct receiver r = {"ibv_post_recv: QP", qp->qp_num, qp_of(qp)->rddp, NULL, &qp_of(qp)->was_full};
 
+    if (atomic_load_explicit(&qp_of(qp)->is_reset, memory_order_relaxed)) {
+        *bad_wr = wr;
+        return refuse_post(r.call, r.number, r.was_full, EINVAL, wr ? wr->wr_id : 0);
+    }
     return post_recv_list(&r, wr, bad_wr);
 }
 

@@ -94,14 +94,21 @@ static struct rddp_qp *qp_make(struct verbs_qp *qp, struct ibv_pd *pd, const str
     return rddp_create_qp(pd_of(pd)->rddp, &attr);
 }
 
+/* Queues of the other device are no queues of this one. */
+static bool has_queues_of(const struct ibv_device *device, const struct ibv_qp_init_attr *init)
+{
+    return init->send_cq && init->send_cq->context->device == device && init->recv_cq &&
+           init->recv_cq->context->device == device && (!init->srq || init->srq->context->device == device);
+}
+
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
     struct verbs_qp *qp;
 
-    if (!has_type(pd->context->device, init->qp_type) || !init->send_cq || !init->recv_cq) {
+    if (!has_type(pd->context->device, init->qp_type) || !has_queues_of(pd->context->device, init)) {
         verbs_refuse(!has_type(pd->context->device, init->qp_type) ? EOPNOTSUPP : EINVAL,
-                     "ibv_create_qp: type %d, which %s does not have, or no CQ", (int)init->qp_type,
-                     pd->context->device->name);
+                     "ibv_create_qp: type %d, which %s does not have; or no CQ, or a CQ or an SRQ of another device",
+                     (int)init->qp_type, pd->context->device->name);
         return NULL;
     }
     qp = calloc(1, sizeof(*qp));
@@ -118,6 +125,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     qp->cap = init->cap;
     qp->sq_sig_all = init->sq_sig_all;
     qp->access = VERBS_ACCESS_DEFAULT;
+    atomic_init(&qp->is_reset, device_is_ib(pd->context->device));
     rddp_watch_qp(qp->rddp, open_device_of(pd->context)->async, qp);
     qp->ibv.context = pd->context;
     qp->ibv.qp_context = init->qp_context;

@@ -340,6 +340,36 @@ static void drained(void **state)
     assert_int_equal(ibv_destroy_qp(uc), 0);
 }
 
+/* Posts that the type or the state of a queue pair has no place for. */
+static void posts(void **state)
+{
+    struct ibv_qp *qp = make_qp(IBV_QPT_UD);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+    struct ibv_recv_wr receive = {.wr_id = 1}, *bad_receive = NULL;
+    struct ibv_send_wr send = {.wr_id = 2}, *bad_send;
+
+    (void)state;
+    assert_int_equal(ibv_post_recv(qp, &receive, &bad_receive), EINVAL);
+    assert_ptr_equal(bad_receive, &receive);
+    assert_int_equal(ibv_modify_qp(qp, &attr, TO_INIT_UD), 0);
+    assert_int_equal(ibv_post_recv(qp, &receive, &bad_receive), 0);
+    attr.qp_state = IBV_QPS_RESET;
+    assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
+    assert_int_equal(ibv_post_recv(qp, &receive, &bad_receive), EINVAL);
+    assert_int_equal(step(qp, IBV_QPS_INIT, TO_INIT_UD), 0);
+    assert_int_equal(step(qp, IBV_QPS_RTR, IBV_QP_STATE), 0);
+    assert_int_equal(step(qp, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+    for (int op = IBV_WR_RDMA_WRITE; op <= IBV_WR_BIND_MW; op++) {
+        if (op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM)
+            continue;
+        send.opcode = (enum ibv_wr_opcode)op;
+        bad_send = NULL;
+        assert_int_equal(ibv_post_send(qp, &send, &bad_send), EINVAL);
+        assert_ptr_equal(bad_send, &send);
+    }
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
 static void handles(void **state)
 {
     struct ibv_qp_attr attr = attributes(IBV_QPS_RTR);
@@ -430,6 +460,13 @@ static void iwarp(void **state)
     (void)state;
     assert_null(ibv_create_qp(domain, &init));
     assert_int_equal(errno, EOPNOTSUPP);
+    init.qp_type = IBV_QPT_RC;
+    errno = 0;
+    assert_null(ibv_create_qp(pd, &init)); /* with the queues of the other device */
+    assert_int_equal(errno, EINVAL);
+    init.send_cq = cq;
+    assert_null(ibv_create_qp(pd, &init));
+    assert_int_equal(errno, EINVAL);
     assert_null(ibv_create_ah(domain, &attr));
     assert_int_equal(errno, EOPNOTSUPP);
     assert_int_equal(ibv_destroy_cq(queue), 0);
@@ -440,10 +477,10 @@ static void iwarp(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(masks),     cmocka_unit_test(values),     cmocka_unit_test(told),
-        cmocka_unit_test(drained),   cmocka_unit_test(handles),    cmocka_unit_test(datagram),
-        cmocka_unit_test(iwarp),     cmocka_unit_test(rnr_timers), cmocka_unit_test(refused_rights),
-        cmocka_unit_test(ways_back),
+        cmocka_unit_test(masks),          cmocka_unit_test(values),    cmocka_unit_test(told),
+        cmocka_unit_test(drained),        cmocka_unit_test(posts),     cmocka_unit_test(handles),
+        cmocka_unit_test(datagram),       cmocka_unit_test(iwarp),     cmocka_unit_test(rnr_timers),
+        cmocka_unit_test(refused_rights), cmocka_unit_test(ways_back),
     };
 
     return cmocka_run_group_tests_name("ib_states", tests, set_up, tear_down);
