@@ -21,9 +21,9 @@ struct transport_ib {
     void (*restart)(struct endpoint *endpoint); /* after SQE */
     /* Returns 0, or -EINVAL: no such code. The caller holds the endpoint. */
     int (*set_rnr_timer)(struct endpoint *endpoint, uint8_t code);
-    /* In SQD: timers, retries and Reads, of which a queue pair of type UC has none; and `peer` and `local`, unless they are
-     * the same. Completes them. Returns 0, or a negative errno, as rddp_modify_qp(): nothing has changed then. The caller
-     * holds the endpoint. */
+    /* In SQD: timers, retries and Reads, of which a queue pair of type UC has none; and `peer` and `local`, unless they
+     * are the same. Completes them. Returns 0, or a negative errno, as rddp_modify_qp(): nothing has changed then. The
+     * caller holds the endpoint. */
     int (*set_drained)(struct endpoint *endpoint, struct rddp_ib_attr *attr, bool has_timers);
     /* The same of a queue pair of datagrams, and its Q_Key. */
     int (*receive_ud)(struct roce_slot *slot, struct rddp_qp *qp, const struct rddp_ib_attr *attr,
