@@ -2,11 +2,11 @@
 /* rsocket.h - sockets over RDMA: what one consists of, and how the files of rsockets call each other. Datagrams have a
  * header of their own, rsock_datagram.h.
  *
- * The protocol of a stream is that of librdmacm over iWARP. Each end has a buffer for what it receives, a ring of two halves, and
- * publishes a half when it is free: it writes its address, key and length into an entry of the peer's target SGL, and
- * says so with a message. The sender writes data into the halves in turn, without a gap, and tells the length of each
- * transfer with a message. A message is a Send of four octets, which takes a receive; credits bound how many messages
- * of data may be under way.
+ * The protocol of a stream is that of librdmacm over iWARP. Each end has a buffer for what it receives, a ring of two
+ * halves, and publishes a half when it is free: it writes its address, key and length into an entry of the peer's
+ * target SGL, and says so with a message. The sender writes data into the halves in turn, without a gap, and tells the
+ * length of each transfer with a message. A message is a Send of four octets, which takes a receive; credits bound how
+ * many messages of data may be under way.
  *
  * All of it is written over the calls of verbs and of rdma_cm that every program has.
  *
