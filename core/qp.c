@@ -416,8 +416,7 @@ void qp_queued(struct qp *qp, uint64_t end)
         sq_at(qp, qp->cut.source == EMIT_NOTHING ? qp->sq.next - 1 : qp->sq.next)->end = end;
 }
 
-/* The next request is posted to a place that was last used a whole ring ago, and has left the cache if the ring is long.
- */
+/* The next request is posted to a place that was last used a whole ring ago, and a long ring has left the cache. */
 static void fetch_next_place(const struct qp *qp)
 {
     uint32_t at = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) & qp->sq.mask;

@@ -90,8 +90,8 @@ struct rddp_conn_attr {
      * startup_timeout_ms; default 0: the first refusal is UNREACHABLE. For a peer that closes its listener before it
      * opens the next one. */
     uint32_t retry_refused_ms;
-    /* RoCE, as in rddp_ib_attr; both default to 7, and more counts as 7. retry_count: both ends of a connection use that
-     * of rddp_connect(). rnr_retry_count: how often the peer may try again when it finds no receive here. */
+    /* RoCE, as in rddp_ib_attr; both default to 7, and more counts as 7. retry_count: both ends of a connection use
+     * that of rddp_connect(). rnr_retry_count: how often the peer may try again when it finds no receive here. */
     uint8_t retry_count, rnr_retry_count;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* rsocket_signals.c - signals come while a thread waits in a call of rsockets: as with the sockets of the kernel it
  * goes on after a handler that was installed with SA_RESTART, and fails with EINTR after another. rpoll() fails after
- * both, as poll(2). */
+ * both, as poll(2). A thread may be cancelled there, too, and a time-out is as long as it says. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -308,6 +308,34 @@ static void test_cancelled(void **state)
     assert_in_range(descriptors(), 0, before + ROUNDS / 2); /* a few stay for what comes next */
 }
 
+static void *send_later(void *arg)
+{
+    (void)arg;
+    usleep(20000);
+    let_receive();
+    return NULL;
+}
+
+/* More milliseconds than an int has; what they leave of 32 bits is none. */
+static void test_long_select(void **state)
+{
+    struct timeval long_time = {.tv_sec = 4294967, .tv_usec = 296000}, negative = {.tv_sec = -1};
+    pthread_t thread;
+    fd_set readable;
+
+    (void)state;
+    connect_them();
+    FD_ZERO(&readable);
+    FD_SET(client, &readable);
+    assert_int_equal(rselect(client + 1, &readable, NULL, NULL, &negative), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(pthread_create(&thread, NULL, send_later, NULL), 0);
+    assert_int_equal(rselect(client + 1, &readable, NULL, NULL, &long_time), 1);
+    pthread_join(thread, NULL);
+    assert_int_equal(wait_to_receive(), 0);
+    close_them();
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -325,10 +353,8 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_restarted),
-        cmocka_unit_test(test_held),
-        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_interrupted), cmocka_unit_test(test_restarted),   cmocka_unit_test(test_held),
+        cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_long_select),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

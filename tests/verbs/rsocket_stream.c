@@ -306,34 +306,6 @@ static void *peek_octet(void *arg)
     return (void *)(intptr_t)(rrecv(*(int *)arg, &octet, 1, MSG_PEEK) == 1 ? octet : -1);
 }
 
-static void *send_later(void *arg)
-{
-    usleep(20000);
-    return (void *)(intptr_t)rsend(*(int *)arg, "z", 1, 0);
-}
-
-/* More milliseconds than an int has; what they leave of 32 bits is none. */
-static void test_long_select(void **state)
-{
-    struct timeval long_time = {.tv_sec = 4294967, .tv_usec = 296000}, negative = {.tv_sec = -1};
-    struct pair pair;
-    pthread_t thread;
-    fd_set readable;
-    char octet;
-    (void)state;
-
-    connect_pair(&pair, NULL);
-    FD_ZERO(&readable);
-    FD_SET(pair.server, &readable);
-    assert_int_equal(rselect(pair.server + 1, &readable, NULL, NULL, &negative), -1);
-    assert_int_equal(errno, EINVAL);
-    pthread_create(&thread, NULL, send_later, &pair.client);
-    assert_int_equal(rselect(pair.server + 1, &readable, NULL, NULL, &long_time), 1);
-    pthread_join(thread, NULL);
-    assert_int_equal(rrecv(pair.server, &octet, 1, 0), 1);
-    close_pair(&pair);
-}
-
 /* The event of a completion channel can be taken by one thread alone. */
 static void test_two_threads_wait(void **state)
 {
@@ -507,12 +479,11 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchange),    cmocka_unit_test(test_large),
-        cmocka_unit_test(test_full),        cmocka_unit_test(test_poll_and_select),
-        cmocka_unit_test(test_shutdown),    cmocka_unit_test(test_two_threads_wait),
-        cmocka_unit_test(test_unread),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_peer_ends),   cmocka_unit_test(test_many),
-        cmocka_unit_test(test_long_select),
+        cmocka_unit_test(test_exchange),  cmocka_unit_test(test_large),
+        cmocka_unit_test(test_full),      cmocka_unit_test(test_poll_and_select),
+        cmocka_unit_test(test_shutdown),  cmocka_unit_test(test_two_threads_wait),
+        cmocka_unit_test(test_unread),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_peer_ends), cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -174,7 +174,7 @@ static size_t message_scatter(const struct msghdr *msg, const uint8_t *from, siz
     return done;
 }
 
-/* An address of a link only has its interface if the peer was heard by UDP. */
+/* An address of a link only has its interface if the peer has sent by UDP. */
 static void name_sender(struct rsocket *rs, struct sockaddr_storage *origin, struct msghdr *msg)
 {
     const struct rs_destination *known;

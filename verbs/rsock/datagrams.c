@@ -8,8 +8,19 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "verbs/cm/datagram.h"
 #include "verbs/rsock/rsock_datagram.h"
+
+/* The context that librdmacm has of the device with datagrams; NULL: RDDP_DEVICE leaves it out. */
+static struct ibv_context *datagram_context(void)
+{
+    struct ibv_context **list = rdma_get_devices(NULL), *found = NULL;
+
+    for (unsigned i = 0; list && list[i]; i++)
+        if (list[i]->device->transport_type == IBV_TRANSPORT_IB)
+            found = list[i];
+    rdma_free_devices(list);
+    return found;
+}
 
 int rs_datagram_new(struct rsocket *rs)
 {
@@ -24,7 +35,7 @@ int rs_datagram_new(struct rsocket *rs)
     d->news = epoll_create1(EPOLL_CLOEXEC);
     if (d->udp < 0 || d->news < 0 || epoll_ctl(d->news, EPOLL_CTL_ADD, d->udp, &event))
         return errno;
-    return cm_ib_device() ? 0 : ENODEV; /* RDDP_DEVICE leaves it out */
+    return datagram_context() ? 0 : ENODEV;
 }
 
 static void datagram_close(struct rsocket *rs)
@@ -108,6 +119,18 @@ static int make_memory(struct rsocket *rs)
     return 0;
 }
 
+static int lead_to_rts(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RDMA_UDP_QKEY};
+    int error = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+    attr.qp_state = IBV_QPS_RTR;
+    if (!error)
+        error = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+    attr.qp_state = IBV_QPS_RTS;
+    return error ? error : ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
 static int make_queues(struct rsocket *rs, struct ibv_context *context)
 {
     struct rs_datagrams *d = rs->datagrams;
@@ -128,7 +151,7 @@ static int make_queues(struct rsocket *rs, struct ibv_context *context)
         return errno;
     init.send_cq = init.recv_cq = q->cq;
     d->qp = ibv_create_qp(q->pd, &init);
-    return d->qp ? cm_datagram_start_qp(d->qp) : errno;
+    return d->qp ? lead_to_rts(d->qp) : errno;
 }
 
 static int watch_queue_pair(const struct rsocket *rs)
@@ -140,14 +163,14 @@ static int watch_queue_pair(const struct rsocket *rs)
 
 int rs_datagram_open(struct rsocket *rs)
 {
-    struct ibv_context *context = verbs_shared_context(cm_ib_device());
+    struct ibv_context *context = datagram_context();
     struct rs_datagrams *d = rs->datagrams;
     int error;
 
     if (d->qp)
         return 0;
     if (!context)
-        return errno;
+        return ENODEV;
     d->in_slots = slots_of(rs->sizes.recv_queue, rs->sizes.recv_buffer) + RD_SPARE;
     d->out_slots = slots_of(rs->sizes.send_queue, rs->sizes.send_buffer);
     error = make_queues(rs, context);

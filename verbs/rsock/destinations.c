@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "verbs/rsock/rsock_datagram.h"
-#include "verbs/verbs_object.h"
 
 static in_port_t *address_port_at(struct sockaddr_storage *address)
 {
@@ -93,7 +92,19 @@ static void destination_evict(struct rs_datagrams *d)
 }
 
 /* Asks the routing table which own address leads there; of a bound socket it is that one. */
-static int destination_route(const struct rsocket *rs, struct rs_destination *to)
+/* The MTU of the route of a socket that is connected; it may be of IPv6, to an address of IPv4 that is mapped. */
+static int route_mtu(int fd, const struct rs_destination *to, int *mtu)
+{
+    struct sockaddr_storage plain = to->peer;
+    socklen_t length = sizeof(*mtu);
+
+    rs_address_plain(&plain);
+    if (plain.ss_family == AF_INET6)
+        return getsockopt(fd, IPPROTO_IPV6, IPV6_MTU, mtu, &length);
+    return getsockopt(fd, IPPROTO_IP, IP_MTU, mtu, &length);
+}
+
+static int destination_route(const struct rsocket *rs, struct rs_destination *to, int *mtu)
 {
     const int fd = socket(rs->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     socklen_t own = sizeof(to->local), other = sizeof(to->peer);
@@ -101,10 +112,10 @@ static int destination_route(const struct rsocket *rs, struct rs_destination *to
     in_port_t port = *address_port_at(&to->local);
 
     *address_port_at(&to->local) = 0;
-    if (!error &&
-        (bind(fd, (struct sockaddr *)&to->local, own) ||
-         connect(fd, (struct sockaddr *)&to->address, length_of(&to->address)) ||
-         getsockname(fd, (struct sockaddr *)&to->local, &own) || getpeername(fd, (struct sockaddr *)&to->peer, &other)))
+    if (!error && (bind(fd, (struct sockaddr *)&to->local, own) ||
+                   connect(fd, (struct sockaddr *)&to->address, length_of(&to->address)) ||
+                   getsockname(fd, (struct sockaddr *)&to->local, &own) ||
+                   getpeername(fd, (struct sockaddr *)&to->peer, &other) || route_mtu(fd, to, mtu)))
         error = errno;
     *address_port_at(&to->local) = port;
     if (fd >= 0)
@@ -112,19 +123,29 @@ static int destination_route(const struct rsocket *rs, struct rs_destination *to
     return error;
 }
 
+/* The path MTU of RoCE: the largest that the route has space for with all headers. */
+static uint32_t path_mtu_in(int route)
+{
+    enum { LEAST = 256, MOST = 4096, HEADERS = 84 };
+    uint32_t mtu = LEAST;
+
+    while (mtu < MOST && 2 * (int)mtu + HEADERS <= route)
+        mtu *= 2;
+    return mtu;
+}
+
 static int destination_reach(const struct rsocket *rs, struct rs_destination *to)
 {
-    int error = destination_route(rs, to), mtu;
+    int route, error = destination_route(rs, to, &route);
+    uint32_t mtu;
 
     if (error)
         return error;
     rs_address_plain(&to->local);
     rs_address_plain(&to->peer);
-    mtu = rddp_path_mtu((struct sockaddr *)&to->peer, length_of(&to->peer));
-    if (mtu < 0)
-        return -mtu;
+    mtu = path_mtu_in(route);
     to->origin_length = rs_origin_encode(to->origin, &to->local);
-    to->most = mtu < RD_MESSAGE ? (uint32_t)mtu - to->origin_length : RD_MESSAGE - RD_GREETING_MAX;
+    to->most = mtu < RD_MESSAGE ? mtu - to->origin_length : RD_MESSAGE - RD_GREETING_MAX;
     return 0;
 }
 
@@ -160,16 +181,58 @@ struct rs_destination *rs_destination_of(struct rsocket *rs, const struct sockad
     return destination_find(rs->datagrams, origin, true); /* no message says of which interface its address is */
 }
 
+static void gid_of(const struct sockaddr_storage *address, union ibv_gid *gid)
+{
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+
+    memset(gid, 0, sizeof(*gid));
+    if (address->ss_family == AF_INET6) {
+        memcpy(gid->raw, &v6->sin6_addr, sizeof(gid->raw));
+        return;
+    }
+    gid->raw[10] = gid->raw[11] = 0xff;
+    memcpy(gid->raw + 12, &v4->sin_addr, sizeof(v4->sin_addr));
+}
+
+/* Each interface may have the same address of its link. */
+static bool is_address_of(const struct ibv_gid_entry *entry, const struct sockaddr_storage *address)
+{
+    const uint32_t scope = address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_scope_id : 0;
+    union ibv_gid gid;
+
+    gid_of(address, &gid);
+    return !memcmp(&entry->gid, &gid, sizeof(gid)) && (!scope || entry->ndev_ifindex == scope);
+}
+
+static int path_to(struct ibv_context *context, const struct rs_destination *to, struct ibv_ah_attr *attr)
+{
+    struct ibv_gid_entry entry;
+    struct ibv_port_attr port;
+    int error = ibv_query_port(context, 1, &port);
+
+    *attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1, .grh.hop_limit = UINT8_MAX};
+    gid_of(&to->peer, &attr->grh.dgid);
+    for (int i = 0; !error && i < port.gid_tbl_len; i++) {
+        attr->grh.sgid_index = (uint8_t)i;
+        if (!ibv_query_gid_ex(context, 1, (uint32_t)i, &entry, 0) && is_address_of(&entry, &to->local))
+            return 0;
+    }
+    return error ? error : EADDRNOTAVAIL;
+}
+
 int rs_destination_greeted(struct rsocket *rs, struct rs_destination *to, uint32_t qpn)
 {
     struct ibv_ah_attr attr;
+    int error;
 
     to->qpn = qpn;
     to->fresh_until_us = rs_now_us() + RD_FRESH_US;
     if (to->ah)
         return 0;
-    if (!verbs_path(&to->local, &to->peer, &attr))
-        return EADDRNOTAVAIL;
+    error = path_to(rs->queues.pd->context, to, &attr);
+    if (error)
+        return error;
     to->ah = ibv_create_ah(rs->queues.pd, &attr);
     return to->ah ? 0 : errno;
 }

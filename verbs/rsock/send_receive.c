@@ -275,7 +275,7 @@ ssize_t rrecv(int socket, void *buf, size_t len, int flags)
     return rrecvfrom(socket, buf, len, flags, NULL, NULL);
 }
 
-/* A stream says whom it is connected to. */
+/* A stream names the peer that it is connected to. */
 ssize_t rrecvfrom(int socket, void *buf, size_t len, int flags, struct sockaddr *src_addr, socklen_t *addrlen)
 {
     const bool names = src_addr && addrlen;
