@@ -2,95 +2,10 @@
 /* rsock_wait.c - threads that wait for rsockets. Each waits for the descriptors of its sockets and for one of its own:
  * an event of a completion channel can be taken once, and the thread that takes it wakes the others. */
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/signalfd.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "verbs/rsock/rsock_datagram.h"
-
-static pthread_once_t waiter_once = PTHREAD_ONCE_INIT;
-static pthread_key_t waiter_key; /* its destructor alone is wanted */
-static _Thread_local int own_fd = -1, signal_fd = -1;
-static _Thread_local pid_t own_pid; /* a child shares the descriptors of its parent, and must not use them */
-
-int64_t rs_now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-int rs_ms_until(int64_t until_us)
-{
-    const int64_t us = until_us - rs_now_us();
-
-    if (us > INT_MAX * 1000LL)
-        return INT_MAX;
-    return us > 0 ? (int)((us + 999) / 1000) : 0;
-}
-
-static void waiter_end(void *unused)
-{
-    (void)unused;
-    if (own_fd >= 0)
-        close(own_fd);
-    if (signal_fd >= 0)
-        close(signal_fd);
-    own_fd = signal_fd = -1;
-}
-
-static void waiter_init(void)
-{
-    pthread_key_create(&waiter_key, waiter_end);
-}
-
-int rs_waiter_fd(void)
-{
-    if (own_fd >= 0 && own_pid == getpid())
-        return own_fd;
-    pthread_once(&waiter_once, waiter_init);
-    waiter_end(NULL);
-    own_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    own_pid = getpid();
-    pthread_setspecific(waiter_key, &own_fd);
-    return own_fd;
-}
-
-void rs_waiter_clear(int fd)
-{
-    eventfd_t count;
-
-    eventfd_read(fd, &count);
-}
-
-void rs_waiter_add(struct rsocket *rs, struct rs_waiter *waiter, int fd)
-{
-    waiter->fd = fd;
-    waiter->next = rs->waiters;
-    waiter->at = &rs->waiters;
-    if (waiter->next)
-        waiter->next->at = &waiter->next;
-    rs->waiters = waiter;
-}
-
-void rs_waiter_remove(struct rs_waiter *waiter)
-{
-    *waiter->at = waiter->next;
-    if (waiter->next)
-        waiter->next->at = waiter->at;
-}
-
-void rs_wake(struct rsocket *rs, int except_fd)
-{
-    for (const struct rs_waiter *waiter = rs->waiters; waiter; waiter = waiter->next)
-        if (waiter->fd != except_fd)
-            eventfd_write(waiter->fd, 1);
-}
 
 void rs_advance(struct rsocket *rs)
 {
@@ -134,7 +49,7 @@ void rs_take_event(struct rsocket *rs)
     if (!has_queues(rs) || ibv_get_cq_event(rs->queues.comp, &cq, &user))
         return;
     ibv_ack_cq_events(cq, 1);
-    rs_wake(rs, own_fd);
+    rs_wake(rs, rs_waiter_fd());
 }
 
 /* Looks again for a time before it sleeps: what comes now costs no wake-up. */
@@ -172,14 +87,14 @@ static bool has_interruption(const sigset_t *held)
 static int poll_restarting(struct pollfd fds[3], int timeout_ms)
 {
     sigset_t all, held;
-    int n, error;
+    int n, error, signal_fd;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &held);
     for (int number = 1; number <= SIGRTMAX; number++)
         if (sigismember(&held, number) > 0)
             sigdelset(&all, number);
-    signal_fd = signalfd(signal_fd, &all, SFD_NONBLOCK | SFD_CLOEXEC);
+    signal_fd = rs_waiter_signal_fd(&all);
     fds[2] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
     n = signal_fd < 0 ? -1 : poll(fds, 3, timeout_ms);
     error = n > 0 ? 0 : n ? errno : ETIMEDOUT;

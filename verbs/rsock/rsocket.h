@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rsocket.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -275,7 +276,7 @@ int rs_wait_connected(struct rsocket *rs, bool dont_wait);
 /* option.c */
 /* As much of it as there is place for; *length becomes what there was. */
 void rs_copy_address(const struct sockaddr *from, struct sockaddr *to, socklen_t *length);
-/* As SO_ERROR does: an error is told once. */
+/* As SO_ERROR does: an error is reported once. */
 int rs_take_error(struct rsocket *rs);
 
 /* rsock_wait.c */
@@ -288,7 +289,11 @@ int rs_wait(struct rsocket *rs, bool (*is_ready)(const struct rsocket *), bool d
 int rs_descriptor(const struct rsocket *rs);
 void rs_arm(struct rsocket *rs);
 void rs_take_event(struct rsocket *rs);
+
+/* rsock_waiters.c */
 int rs_waiter_fd(void); /* -1 with errno */
+/* The calling thread's descriptor that is readable while one of these signals is pending; -1 with errno. */
+int rs_waiter_signal_fd(const sigset_t *signals);
 void rs_waiter_clear(int fd);
 void rs_waiter_add(struct rsocket *rs, struct rs_waiter *waiter, int fd);
 void rs_waiter_remove(struct rs_waiter *waiter);
