@@ -20,6 +20,8 @@ int verbs_search_path(char text[SEARCH_PATH]);
 #define VERBS_NAMESPACES \
     "see user.max_user_namespaces and kernel.unprivileged_userns_clone of sysctl(8), or what the container allows"
 
+/* namespaces.c: the user and the group keep their numbers there. Returns 0, or a negative errno. */
+int verbs_enter_namespaces(void);
 /* Does the system allow the namespaces that verbs_view() needs? */
 bool verbs_can_view(void);
 

@@ -10,13 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/lib/tool.h"
@@ -90,21 +88,6 @@ static int make_file(const char *below, const char *text)
     }
     snprintf(line, sizeof(line), "%s\n", text);
     return write_text(path, line);
-}
-
-/* The user keeps the number that he has; the group does, too. */
-static int enter_namespaces(void)
-{
-    unsigned uid = getuid(), gid = getgid();
-    char line[SMALL_TEXT];
-
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
-        return -errno;
-    snprintf(line, sizeof(line), "%u %u 1", uid, uid);
-    if (write_text("/proc/self/setgroups", "deny") || write_text("/proc/self/uid_map", line))
-        return -EPERM;
-    snprintf(line, sizeof(line), "%u %u 1", gid, gid);
-    return write_text("/proc/self/gid_map", line) ? -EPERM : 0;
 }
 
 /* Makes PLACE/NAME, which has links to all in PLACE/old-NAME, but to what would be covered. */
@@ -212,22 +195,9 @@ static int show_devices(void)
     return error;
 }
 
-/* In a child: this process keeps its namespaces. */
-bool verbs_can_view(void)
-{
-    int status = 1;
-    pid_t child = fork();
-
-    if (!child)
-        _exit(enter_namespaces() ? EXIT_FAILED : 0);
-    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-        ;
-    return child > 0 && !status;
-}
-
 int verbs_view(void)
 {
-    int error = enter_namespaces();
+    int error = verbs_enter_namespaces();
 
     if (error)
         return fail(EXIT_FAILED, "--sysfs: this system allows no user namespaces (%s): " VERBS_NAMESPACES,
