@@ -192,6 +192,7 @@ static int step_in_sqd(struct rddp_qp *qp, const struct rddp_ib_attr *attr)
     int error = qp_access_is_remote(attr->access) ? 0 : -EINVAL;
 
     ib.max_rd_atomic = (uint8_t)at_most(attr->max_rd_atomic, qp->made.ord);
+    ib.max_dest_rd_atomic = (uint8_t)at_most(attr->max_dest_rd_atomic, qp->made.ird);
     if (ib.peer.ss_family == AF_UNSPEC) {
         ib.peer = qp->ib.peer;
         ib.local = qp->ib.local;
