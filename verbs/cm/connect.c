@@ -53,6 +53,15 @@ static uint16_t reads_wanted(uint8_t n, uint8_t as_asked)
     return n == RDMA_MAX_RESP_RES ? as_asked : n;
 }
 
+/* A count of 0 stands where a program has filled in nothing, as fio does: on its adapters nothing was ever lost, and
+ * the receives were there in time. UDP and processes are no adapters. */
+static uint8_t retries_wanted(uint8_t count)
+{
+    enum { RETRIES = 7 };
+
+    return count ? count : RETRIES;
+}
+
 static void set_conn(struct rddp_conn_attr *attr, const struct cm_id *id, const struct rdma_conn_param *param)
 {
     uint8_t in = id->request ? id->peer_ord : VERBS_READS_MAX, out = id->request ? id->peer_ird : VERBS_READS_MAX;
@@ -65,8 +74,8 @@ static void set_conn(struct rddp_conn_attr *attr, const struct cm_id *id, const 
         return;
     attr->private_data = param->private_data;
     attr->private_data_length = param->private_data ? param->private_data_len : 0;
-    attr->retry_count = param->retry_count;
-    attr->rnr_retry_count = param->rnr_retry_count;
+    attr->retry_count = retries_wanted(param->retry_count);
+    attr->rnr_retry_count = retries_wanted(param->rnr_retry_count);
     attr->ird = reads_wanted(param->responder_resources, in);
     attr->ord = reads_wanted(param->initiator_depth, out);
 }
