@@ -203,7 +203,7 @@ static void refuses(void **state)
     rcm_assert_empty(&cw.cm);
 }
 
-/* ROCE-CM-05, ROCE-CM-09: requests that no listener can have */
+/* ROCE-CM-05, ROCE-CM-09, ROCE-CM-14: requests that no listener can have */
 static void no_one_listens(void **state)
 {
     static const uint8_t version[RCM_IP_OCTETS] = {1, 0x40}, family[RCM_IP_OCTETS] = {0, 0x50};

@@ -25,8 +25,8 @@ static const pthread_mutex_t *lock_of_ids;
 static _Thread_local bool is_calling;
 static atomic_bool is_destroyed;
 
-/* The thread that calls stops as soon as others can go on. */
-int pthread_mutex_unlock(pthread_mutex_t *mutex)
+/* The thread that calls stops as soon as others can go on. The libraries find this one before that of the C library. */
+__attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
     int error;
 
