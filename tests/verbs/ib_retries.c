@@ -47,14 +47,24 @@ static void test_attributes(void **state)
     assert_int_equal(attributes_of(ids.client).rnr_retry, 4);
     assert_int_equal(attributes_of(ids.server).rnr_retry, 2);
     ids_free(&ids);
+}
 
-    client.retry_count = client.rnr_retry_count = 200; /* there are three bits */
-    connect_with(&client, NULL);
-    assert_int_equal(attributes_of(ids.client).retry_cnt, 7);
-    assert_int_equal(attributes_of(ids.server).retry_cnt, 7);
-    assert_int_equal(attributes_of(ids.client).rnr_retry, 7);
-    assert_int_equal(attributes_of(ids.server).rnr_retry, 7);
-    ids_free(&ids);
+/* There are three bits; and 0 is where a program has filled in nothing. */
+static void test_seven(void **state)
+{
+    static const uint8_t counts[] = {200, 8, 0};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(counts); i++) {
+        struct rdma_conn_param client = {.retry_count = counts[i], .rnr_retry_count = counts[i]}, server = client;
+
+        connect_with(&client, i ? &server : NULL);
+        assert_int_equal(attributes_of(ids.client).retry_cnt, 7);
+        assert_int_equal(attributes_of(ids.server).retry_cnt, 7);
+        assert_int_equal(attributes_of(ids.client).rnr_retry, 7);
+        assert_int_equal(attributes_of(ids.server).rnr_retry, 7);
+        ids_free(&ids);
+    }
 }
 
 /* A Send that finds no receive is given up after that many retries. */
@@ -71,7 +81,11 @@ static void test_not_ready(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_attributes), cmocka_unit_test(test_not_ready)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_seven),
+        cmocka_unit_test(test_not_ready),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
