@@ -27,21 +27,39 @@ they_listen() {
 we_listen() { wait_for 10 is_ours || fail "ours does not listen: $(says_ours)"; }
 is_ours() { [ -n "$("$guest" ns ss -Hltn "sport = :$port")" ]; }
 
+# Two faults of siw show when the emulated guest is busy, and such a case, no other, gets more chances. It may overlook
+# what comes right behind its MPA Reply, so that both ends wait. And when a program ends right after it has sent, TCP may
+# reset the connection before all of that has left: probably since siw closes a socket with messages of ours unread.
+again_if() { # PATTERN COMMAND...: of what it prints when it fails
+    local said=$1 why
+    shift
+    for _ in 1 2 3; do
+        why=$("$@" 2>&1) && return
+        grep -q "$said" <<<"$why" || fail "$why"
+        port=$((port + 500))
+    done
+    "$@"
+}
+
 "$guest" up || exit
 both "rping -V" "rping -s -a @ -p % -C 50 -V -S 1000" "rping -c -a @ -p % -C 50 -V -S 1000"
 both "rping -V, 60000 octets" "rping -s -a @ -p % -C 20 -V -S 60000" "rping -c -a @ -p % -C 20 -V -S 60000"
 # Its server speaks first. siw calls without the peer-to-peer mode of RFC 6581, and then the end that was called must wait
 # for the first message (RFC 5044 7.1.2): both would wait if they called.
 port=$((port + 1))
-check "we call: ucmatose" we_call "ucmatose -p % -c 3 -C 20 -S 5000" "ucmatose -p % -c 3 -C 20 -S 5000 -s @"
+seconds=30 # of 1
+check "we call: ucmatose" again_if "receiving data transfers" we_call "ucmatose -p % -c 3 -C 20 -S 5000" "ucmatose -p % -c 3 -C 20 -S 5000 -s @"
+seconds=${RDDP_VERBS_SECONDS:-120}
 for program in ib_write_bw ib_read_bw ib_send_bw; do
     both "$program -R" "$program -R -p % -n 200" "$program -R -p % -n 200 @"
 done
 both "ib_send_lat -R" "ib_send_lat -R -p % -n 100" "ib_send_lat -R -p % -n 100 @"
 # Rsockets: messages are Sends, and data RDMA Writes.
+patience='again_if Connection.reset.by.peer'
 for option in "-S 64 -C 10 -I 20" "-S 40000 -C 4 -I 3" "-S 1000000 -C 2 -I 2"; do
     both "rstream $option" "rstream -p % -T v $option" "rstream -p % -T v $option -s @"
 done
+patience=
 # Debian's rpoll() reports POLLHUP when the peer has closed, data or not, and then its rstream -T a reads no further.
 port=$((port + 1))
 check "we call: rstream -T a" we_call "rstream -p % -T v -T a -S 3000 -C 10 -I 5" "rstream -p % -T v -T a -S 3000 -C 10 -I 5 -s @"
