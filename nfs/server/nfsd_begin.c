@@ -92,6 +92,18 @@ static struct nfsd_export *job_export_of(const struct nfsd_job *job)
     return e ? &job->nfsd->export[e - server->export] : NULL;
 }
 
+/* What a DIGEST reads it does not hold, but it counts as if it did: calls of few octets, queued by one client, could
+ * else keep the threads of an export for as long as it takes to read gigabytes. */
+static size_t work_of(const struct nfsd_job *job)
+{
+    uint64_t most = job->nfsd->memory.budget.max / NFSD_DIGESTS, count = job->args.range.count;
+
+    if (job_proc(job) != NFS3_DIGEST)
+        return 0;
+    count = count < NFS3_DIGEST_MAX ? count : NFS3_DIGEST_MAX;
+    return (size_t)(count < most ? count : most);
+}
+
 void job_start(struct nfsd_job *job)
 {
     enum said said = job_decode(job);
@@ -104,6 +116,7 @@ void job_start(struct nfsd_job *job)
     if (said == SAID_CALL && job->reply.result == RPC_SUCCESS && job_is_nfs(job)) {
         job->capacity = nfs_result_size(job_proc(job), &job->args);
         job->capacity = job->capacity < NFSD_RESULT_MAX ? job->capacity : NFSD_RESULT_MAX;
+        job->charge += work_of(job);
     }
     job->charge += job->capacity;
     job->owner->jobs++;

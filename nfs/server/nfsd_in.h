@@ -20,6 +20,7 @@ enum {
     NFSD_BUFFER = NFS3_IO_MAX, /* size of the buffers that are kept for later large READs */
     NFSD_BUFFER_MIN = 65536,   /* READs larger than this use such a buffer */
     NFSD_BUFFERS = 32,
+    NFSD_DIGESTS = 48,    /* of the longest ranges, of all clients, that may be in work or wait for a thread */
     NFSD_REPLAYS = 16384, /* replies that each transport keeps: those of 256 clients with all their credits */
     NFSD_TICK_MS = 1000,
     NFSD_UNADMITTED_MAX = 16, /* connections from addresses that no export allows; they get an answer from MOUNT */

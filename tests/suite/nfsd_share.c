@@ -67,6 +67,52 @@ static void memory_of_one(void **state)
     close(modest);
 }
 
+/* DIGEST of the longest range, `n` times. */
+static void ask_for_digests(int fd, unsigned n)
+{
+    union nfs3_args args = {.range = {.fh = some_file.fh, .count = NFS3_DIGEST_MAX}};
+    struct rpc_call call = header(DIGEST_PROGRAM, DIGEST_VERSION, 1);
+    struct coder c;
+    bool bad;
+
+    coder_write(&c, message, sizeof(message));
+    rpc_code_call(&c, &call, &bad);
+    nfs3_code_args(&c, NFS3_DIGEST, &args);
+    message_length = coder_length(&c);
+    for (unsigned i = 0; i < n; i++)
+        tcp_put_message(fd);
+}
+
+/* Calls of few octets that make the server read many: what one client, or all of them, can let others wait for. */
+static void digests_of_all(void **state)
+{
+    enum { PEERS = 12, EACH = 16, OF_ONE = NFSD_DIGESTS / BUDGET_SHARES };
+    int fd[PEERS];
+
+    (void)state;
+    attr.workers = WORKERS_MAX;
+    start();
+    fake.slow = fake.hold = true;
+    fd[0] = tcp_connect(nfsd_tcp_port(nfsd));
+    ask_for_digests(fd[0], EACH);
+    eventually(fake.held >= OF_ONE - 1);
+    usleep(20000);
+    assert_in_range(fake.held, OF_ONE - 1, OF_ONE);
+    for (int i = 1; i < PEERS; i++) {
+        fd[i] = tcp_connect(nfsd_tcp_port(nfsd));
+        ask_for_digests(fd[i], EACH);
+    }
+    eventually(fake.held >= PEERS);
+    usleep(20000);
+    assert_in_range(fake.held, PEERS, NFSD_DIGESTS);
+    fake.hold = false;
+    for (int i = 0; i < PEERS; i++) {
+        for (int k = 0; k < EACH; k++)
+            tcp_get_answer(fd[i]);
+        close(fd[i]);
+    }
+}
+
 /* A peer that does not receive replies holds its share until its time is over; others are not affected. */
 static void deaf_peer(void **state)
 {
@@ -166,8 +212,8 @@ static void deaf_rdma_peer_of_views(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(memory_of_all), TEST(memory_of_one), TEST(deaf_peer), TEST(deaf_rdma_peer),
-                                       TEST(deaf_rdma_peer_of_views)};
+    const struct CMUnitTest tests[] = {TEST(memory_of_all), TEST(memory_of_one),  TEST(digests_of_all),
+                                       TEST(deaf_peer),     TEST(deaf_rdma_peer), TEST(deaf_rdma_peer_of_views)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
