@@ -246,6 +246,10 @@ void http_conn_watch(struct http_conn *conn, uint64_t now_ns)
     uint64_t unacked = rddp_stream_unacked(conn->out.stream), moved = conn->in.octets + conn->out.written - unacked;
     uint64_t timeout_ns = (uint64_t)(conn->served->options->timeout_s * 1e9);
     bool in_head = conn->state == HTTP_CONN_HEAD;
+    if (rddp_stream_state(conn->in.stream) < 0) { /* reset, while nothing was read from it */
+        conn->state = HTTP_CONN_OVER;
+        return;
+    }
     if (moved != pace->moved) {
         pace->moved = moved;
         pace->last_ns = now_ns;

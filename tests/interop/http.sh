@@ -157,7 +157,7 @@ stop
 ip addr add 10.75.0.1/32 dev lo
 serve --clients 4 "$srv"
 timeout 120 python3 - $here <<'END' || fail "clients without a place"
-import socket, sys, time
+import socket, struct, sys, time
 def connect():
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -171,6 +171,16 @@ def rest(s):
     while part := s.recv(65536):
         got += part
     return got
+# Clients that have gone, by a reset and by a FIN that the answer meets with one, leave their places at once.
+for i in range(8):
+    s = connect()
+    get(s, b"big", close=False)
+    if i % 2:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+s = connect()
+get(s, b"small")
+assert rest(s).endswith(b"hello\n")
 # Silent clients hold all places: the longest silent one gives way to each newcomer.
 silent = [connect() for _ in range(4)]
 for _ in range(2):
