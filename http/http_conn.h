@@ -43,6 +43,7 @@ struct http_answer {
     int fd;                       /* below 0: no file */
     uint64_t from, at, end, stop; /* stop: where the text that follows is due */
     XXH3_state_t *sum;
+    char tag[HTTP_TAG_MAX]; /* with `sum`: of the file when its head was made */
     struct http_listing listing;
     struct http_frame frame; /* of the listing */
     bool chunked, frame_is_last;

@@ -188,8 +188,10 @@ static void give_part(struct http_conn *conn, int fd, const struct http_version 
         answer->fd = fd;
         answer->from = answer->at = first;
         answer->end = answer->stop = first + length;
-        if (sums)
+        if (sums) {
+            strcpy(answer->tag, version->tag);
             http_answer_frame(answer);
+        }
     }
     say(conn, part == HTTP_PART_SOME ? 206 : 200, length);
 }

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "http/http_conn.h"
+#include "http/resource.h"
 
 enum { STEPS = 4 };
 
@@ -59,6 +61,17 @@ static int write_file(struct http_answer *answer, struct http_out *out, uint32_t
     return wrote < 0 ? wrote : answer->at == answer->stop;
 }
 
+/* Is the file what it was when the head was made? What was read while it changed is no version of it. */
+static bool is_unchanged(const struct http_answer *answer)
+{
+    struct http_version version;
+    struct stat st;
+    if (fstat(answer->fd, &st))
+        return false;
+    http_source_version(&version, &st);
+    return !strcmp(strchr(version.tag, '"'), strchr(answer->tag, '"')); /* a weak one becomes strong with time */
+}
+
 void http_answer_frame(struct http_answer *answer)
 {
     char *to = answer->text + answer->length, digest[HTTP_DIGEST_TEXT];
@@ -73,7 +86,10 @@ void http_answer_frame(struct http_answer *answer)
     }
     XXH128_canonicalFromHash(&value, XXH3_128bits_digest(answer->sum));
     http_format_digest(digest, value.digest);
-    answer->length += (size_t)snprintf(to, space, "%s0\r\nRepr-Digest: %s\r\n\r\n", before, digest);
+    if (is_unchanged(answer))
+        answer->length += (size_t)snprintf(to, space, "%s0\r\nRepr-Digest: %s\r\n\r\n", before, digest);
+    else
+        answer->length += (size_t)snprintf(to, space, "%s0\r\n\r\n", before);
     XXH3_freeState(answer->sum);
     answer->sum = NULL;
 }

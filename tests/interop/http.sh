@@ -144,6 +144,22 @@ same c1 "$srv/big"
 same c2 "$srv/empty"
 curl -sS -D said -H 'Want-Repr-Digest: xxh3-128=1' "$url/small" -o c1
 ! grep -i digest said || fail "a trailer for a client that takes none"
+truncate -s 64M "$srv/changes" # more than the server reads ahead
+python3 - $here "$srv/changes" <<'END' || fail "a digest of a file that was changed meanwhile"
+import socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+s.connect((sys.argv[1], 80))
+s.sendall(b"GET /changes HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nWant-Repr-Digest: xxh3-128=1\r\nConnection: close\r\n\r\n")
+s.recv(1000)
+with open(sys.argv[2], "r+b") as file:
+    file.write(b"x")
+end = b""
+while part := s.recv(1 << 20):
+    end = (end + part)[-100:]
+assert end.endswith(b"\r\n0\r\n\r\n"), end
+END
+rm "$srv/changes"
 head -c 900000 "$srv/big" >part
 [ "$(curl -sS -o said -w '%{http_code}' -T part "$url/curl")" = 201 ] || fail "curl's PUT: $(cat said)"
 same part "$srv/curl"
