@@ -117,6 +117,8 @@ enum http_digest_match {
 void http_format_digest(char text[HTTP_DIGEST_TEXT], const uint8_t value[HTTP_DIGEST]);
 /* Does this Want-Repr-Digest ask for our algorithm? */
 bool http_is_digest_wanted(struct http_words list);
+/* Has this Repr-Digest a member of our algorithm? Of several lines that have one, the last counts (RFC 8941, 4.2). */
+bool http_has_digest(struct http_words list);
 /* Compares a Repr-Digest with the text of one's own value. */
 enum http_digest_match http_match_digest(struct http_words list, const char *text);
 

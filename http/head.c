@@ -89,7 +89,7 @@ static bool parse_digest(struct http_head *head, const struct http_words *name, 
     struct http_words one;
     if (words_are(name, "want-repr-digest"))
         head->wants_digest |= http_is_digest_wanted(value);
-    else if (words_are(name, "repr-digest") && !head->digest.at)
+    else if (words_are(name, "repr-digest") && http_has_digest(value))
         head->digest = value;
     else if (words_are(name, "te"))
         while (http_next_member(&value, &one))
@@ -221,16 +221,16 @@ static int parse_fields(struct http_head *head, struct http_seen *seen, struct h
 
 struct http_words http_chunk_digest(const struct http_chunk *chunk)
 {
-    struct http_words rest = {chunk->trailer, chunk->kept}, line;
+    struct http_words rest = {chunk->trailer, chunk->kept}, line, digest = {0};
     while (next_line(&rest, &line) && line.n) {
         const char *colon = memchr(line.at, ':', line.n);
         struct http_words name = {line.at, colon ? (size_t)(colon - line.at) : 0};
         struct http_words value = {colon ? colon + 1 : line.at, colon ? line.n - name.n - 1 : 0};
         http_trim_words(&value);
-        if (words_are(&name, "repr-digest"))
-            return value;
+        if (words_are(&name, "repr-digest") && http_has_digest(value))
+            digest = value;
     }
-    return (struct http_words){0};
+    return digest;
 }
 
 /* "HTTP/1.1" */

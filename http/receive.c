@@ -101,18 +101,22 @@ static int own_digest(const struct http_job *job, uint8_t value[HTTP_DIGEST])
     return 0;
 }
 
-/* Compares the file with the digest that the server gave in its head or behind the body. */
+/* Compares the file with the digests that the server gave in its head and behind the body: one that differs counts. */
 static enum http_digest_match match_file(const struct http_answering *answering, const struct http_job *job)
 {
-    bool chunked = answering->head.body == HTTP_BODY_CHUNKED;
-    struct http_words given = chunked ? http_chunk_digest(&answering->chunk) : answering->head.digest;
+    struct http_words given[] = {answering->head.digest, {0}};
+    enum http_digest_match match = HTTP_DIGEST_NONE;
     char text[HTTP_DIGEST_TEXT] = "";
     uint8_t value[HTTP_DIGEST];
-    if (http_match_digest(given, text) == HTTP_DIGEST_NONE)
-        return HTTP_DIGEST_NONE;
-    if (!own_digest(job, value))
+    if (answering->head.body == HTTP_BODY_CHUNKED)
+        given[1] = http_chunk_digest(&answering->chunk);
+    if ((http_has_digest(given[0]) || http_has_digest(given[1])) && !own_digest(job, value))
         http_format_digest(text, value);
-    return http_match_digest(given, text);
+    for (int i = 0; i < 2 && match != HTTP_DIGEST_OTHER; i++) {
+        enum http_digest_match one = http_match_digest(given[i], text);
+        match = one == HTTP_DIGEST_NONE ? match : one;
+    }
+    return match;
 }
 
 static void end_job(struct http_client *client, struct http_job *job)

@@ -46,14 +46,22 @@ bool http_is_digest_wanted(struct http_words list)
     return wanted;
 }
 
+bool http_has_digest(struct http_words list)
+{
+    return http_match_digest(list, "") != HTTP_DIGEST_NONE;
+}
+
 enum http_digest_match http_match_digest(struct http_words list, const char *text)
 {
     enum http_digest_match match = HTTP_DIGEST_NONE;
     struct http_words member;
     while (http_next_member(&list, &member)) {
-        if (is_ours(&member))
-            match =
-                member.n == strlen(text) && !memcmp(member.at, text, member.n) ? HTTP_DIGEST_SAME : HTTP_DIGEST_OTHER;
+        if (!is_ours(&member))
+            continue;
+        const char *parameters = memchr(member.at, ';', member.n);
+        if (parameters)
+            member.n = (size_t)(parameters - member.at);
+        match = member.n == strlen(text) && !memcmp(member.at, text, member.n) ? HTTP_DIGEST_SAME : HTTP_DIGEST_OTHER;
     }
     return match;
 }

@@ -181,12 +181,12 @@ lies 4 endless-100
 lies 1 partial
 lies 1 no-content
 lies 1 not-modified
-for name in sum sum-in-head; do
+for name in sum sum-in-head sum-of-parameters; do
     lies 0 $name
     grep -q "^$name: 5 octets, 0 placed, verified\$" "$dir/said" || fail "$name: not verified: $(cat "$dir/said")"
     rm "$got/$name"
 done
-for name in wrong-sum wrong-sum-in-head; do
+for name in wrong-sum wrong-sum-in-{head,head-of-chunks,head-alone,trailer-alone,second-line}; do
     lies 1 $name
     grep -q 'other octets came' "$dir/said" || fail "$name: $(cat "$dir/said")"
 done

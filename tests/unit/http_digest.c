@@ -56,6 +56,24 @@ static void digests(void **state)
     assert_null(http_chunk_digest(&(struct http_chunk){0}).at);
 }
 
+/* Several lines are one dictionary, of which the last member counts; others leave ours alone. */
+static void several_lines(void **state)
+{
+    static const char head_text[] = "HTTP/1.1 200 OK\r\nRepr-Digest: xxh3-128=:AAA:\r\nRepr-Digest: sha-256=:A:, "
+                                    "xxh3-128=:BBB:\r\nRepr-Digest: sha-512=:A:\r\n\r\n";
+    static const char trailer[] = "0\r\nRepr-Digest: sha-256=:A:\r\nRepr-Digest: xxh3-128=:AAA:\r\n"
+                                  "Repr-Digest: xxh3-128=:BBB:;a=1\r\nRepr-Digest: sha-512=:A:\r\n\r\n";
+    struct http_chunk chunk = {0};
+    struct http_head head;
+
+    (void)state;
+    assert_true(http_parse_response(&head, HTTP_GET, (const uint8_t *)head_text, sizeof(head_text) - 1));
+    assert_int_equal(http_match_digest(head.digest, "xxh3-128=:BBB:"), HTTP_DIGEST_SAME);
+    http_chunk_eat(&chunk, (const uint8_t *)trailer, sizeof(trailer) - 1);
+    assert_int_equal(chunk.state, HTTP_CHUNK_DONE);
+    assert_int_equal(http_match_digest(http_chunk_digest(&chunk), "xxh3-128=:BBB:"), HTTP_DIGEST_SAME);
+}
+
 /* What does not fit is no field. */
 static void long_trailers(void **state)
 {
@@ -90,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests),
+        cmocka_unit_test(several_lines),
         cmocka_unit_test(long_trailers),
         cmocka_unit_test(asked_for),
     };

@@ -6,6 +6,9 @@ import sys
 import time
 
 OK = b"HTTP/1.1 200 OK\r\n"
+SUM = b"Repr-Digest: xxh3-128=:tenBrQcbPn/Hec+qXlI4GA==:" # of "hello"
+OTHER = b"Repr-Digest: xxh3-128=:AAAAAAAAAAAAAAAAAAAAAA==:"
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"
 ANSWERS = {
     b"/good": OK + b"Content-Length: 5\r\n\r\nhello",
     b"/partial": b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-4/50\r\nContent-Length: 5\r\n\r\nhello",
@@ -14,6 +17,11 @@ ANSWERS = {
     b"/sum-in-head": OK + b"Content-Length: 5\r\nRepr-Digest: xxh3-128=:tenBrQcbPn/Hec+qXlI4GA==:\r\n\r\nhello",
     b"/wrong-sum": OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhallo\r\n0\r\nRepr-Digest: xxh3-128=:tenBrQcbPn/Hec+qXlI4GA==:\r\n\r\n",
     b"/wrong-sum-in-head": OK + b"Content-Length: 5\r\nRepr-Digest: xxh3-128=:tenBrQcbPn/Hec+qXlI4GA==:\r\n\r\nhallo",
+    b"/sum-of-parameters": OK + SUM + b";a=1\r\nContent-Length: 5\r\n\r\nhello",
+    b"/wrong-sum-in-head-of-chunks": OK + OTHER + b"\r\n" + CHUNKED + b"\r\n",
+    b"/wrong-sum-in-head-alone": OK + OTHER + b"\r\n" + CHUNKED + SUM + b"\r\n\r\n",
+    b"/wrong-sum-in-trailer-alone": OK + SUM + b"\r\n" + CHUNKED + OTHER + b"\r\n\r\n",
+    b"/wrong-sum-in-second-line": OK + SUM + b"\r\n" + OTHER + b"\r\nContent-Length: 5\r\n\r\nhello",
     b"/not-modified": b"HTTP/1.1 304 No\r\n\r\n",
 }
 
