@@ -128,6 +128,14 @@ static int request_errno(enum request_status status)
     return -EIO;
 }
 
+/* Is there nothing that could execute the call? Others may have another program by the number that ours has. */
+static bool is_absent(const struct nfs_op *op, const struct rpc_reply *reply)
+{
+    bool other = reply->result == RPC_PROG_MISMATCH || reply->result == RPC_PROC_UNAVAIL;
+
+    return reply->result == RPC_PROG_UNAVAIL || (other && op->proc == NFS3_DIGEST);
+}
+
 /* The server did not execute the call. */
 static enum op_verdict refused(struct nfs_op *op, const struct rpc_reply *reply)
 {
@@ -136,9 +144,9 @@ static enum op_verdict refused(struct nfs_op *op, const struct rpc_reply *reply)
         return OP_AGAIN;
     }
     client_op_fail(op,
-                   reply->result == RPC_AUTH_ERROR     ? -EACCES
-                   : reply->result == RPC_PROG_UNAVAIL ? -EOPNOTSUPP
-                                                       : -EIO,
+                   reply->result == RPC_AUTH_ERROR ? -EACCES
+                   : is_absent(op, reply)          ? -EOPNOTSUPP
+                                                   : -EIO,
                    rpc_result_str(reply->result));
     return OP_DONE;
 }

@@ -190,6 +190,23 @@ static void refusals(void **state)
     nfs_forget(&op);
 }
 
+/* A server that knows another program by the number of ours has no digests either. */
+static void no_digests(void **state)
+{
+    static const enum rpc_result results[] = {RPC_PROG_UNAVAIL, RPC_PROG_MISMATCH, RPC_PROC_UNAVAIL};
+
+    (void)state;
+    connect_fake(-1);
+    for (int i = 0; i < 3; i++) {
+        struct nfs_op op = {.proc = NFS3_DIGEST, .args.range = {.fh = *nfs_root(client), .count = 1}};
+
+        atomic_store(&fake.refusal, results[i]);
+        atomic_store(&fake.refuse, 1);
+        assert_int_equal(nfs_call(client, &op), -EOPNOTSUPP);
+        nfs_forget(&op);
+    }
+}
+
 static void time_outs(void **state)
 {
     struct nfs_op op;
@@ -304,7 +321,7 @@ static void no_mount(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(paths),    TEST(reads), TEST(refusals),      TEST(time_outs),
+        TEST(paths),    TEST(reads), TEST(refusals),      TEST(no_digests), TEST(time_outs),
         TEST(restarts), TEST(ends),  TEST(lying_results), TEST(no_mount),
     };
 

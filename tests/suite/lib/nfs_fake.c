@@ -384,6 +384,8 @@ static void handle(void *user, struct responder_call *call)
 
     coder_read(&c, call->payload, call->length);
     rpc_code_call(&c, &header, &bad_cred);
+    if (header.program == DIGEST_PROGRAM)
+        header.procedure = NFS3_DIGEST;
     if (call->items)
         c.item = call->item[0];
     nfs3_code_args(&c, header.procedure, &args);
