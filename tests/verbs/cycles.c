@@ -2,12 +2,12 @@
 /* cycles.c - connections come and go, and leave neither memory nor descriptors behind: accepted ones with a message,
  * rejected ones, and some whose client goes without a word. RDDP_LONG=1 makes ten thousand of them. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/verbs/lib/descriptors.h"
 #include "tests/verbs/lib/ids.h"
 
 enum {
@@ -107,18 +107,6 @@ static void run_cycle(struct ends *ends, int cycle)
     }
     destroy(ends->server);
     assert_int_equal(ibv_dereg_mr(ends->mr), 0);
-}
-
-static int count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
 }
 
 /* Connections that were closed end in the background, a moment later. */

@@ -3,7 +3,6 @@
  * goes on after a handler that was installed with SA_RESTART, and fails with EINTR after another. rpoll() fails after
  * both, as poll(2). A thread may be cancelled there, too, and a time-out is as long as it says. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,6 +21,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "tests/verbs/lib/descriptors.h"
 
 enum { SIGNALS = 50, LARGE = 1 << 20 };
 
@@ -270,24 +271,12 @@ static void test_held(void **state)
     close_them();
 }
 
-static int descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(folder);
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n;
-}
-
 /* A thread that is cancelled leaves no lock and no use behind: its sockets work, and what they had is closed. */
 static void test_cancelled(void **state)
 {
     enum { ROUNDS = 40 };
     const struct call *cancelled[] = {&calls[0], &calls[1], &calls[3], &calls[4]};
-    const int before = descriptors();
+    const int before = count_descriptors();
 
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
@@ -305,7 +294,7 @@ static void test_cancelled(void **state)
         assert_int_equal(rrecv(client, &octet, 1, 0), 1);
         close_them();
     }
-    assert_in_range(descriptors(), 0, before + ROUNDS / 2); /* a few stay for what comes next */
+    assert_in_range(count_descriptors(), 0, before + ROUNDS / 2); /* a few stay for what comes next */
 }
 
 static void *send_later(void *arg)
