@@ -326,14 +326,14 @@ enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send
 /* Whether memory on demand is there cannot be known without the payload: it waits for its turn. */
 static enum fault copy_ahead(const struct qp *qp, const struct seg *seg, const struct piece *piece, uint32_t pieces)
 {
-    bool is_possible = true;
+    const uint8_t *from = seg->data;
 
-    for (uint32_t i = 0; i < pieces && !seg->data; i++)
-        is_possible &= is_for_all(&piece[i]);
-    if (is_possible && seg->data)
-        for (const uint8_t *from = seg->data; pieces; from += piece++->length, pieces--)
-            is_possible &= place_piece(qp, seg, piece, from);
-    return is_possible ? FAULT_NONE : FAULT_NOT_NOW;
+    for (uint32_t i = 0; i < pieces; i++) {
+        if (from ? !place_piece(qp, seg, &piece[i], from) : !is_for_all(&piece[i]))
+            return FAULT_NOT_NOW;
+        from += from ? piece[i].length : 0;
+    }
+    return FAULT_NONE;
 }
 
 enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struct inbound *in)
