@@ -326,13 +326,9 @@ enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send
 /* Whether memory on demand is there cannot be known without the payload: it waits for its turn. */
 static enum fault copy_ahead(const struct qp *qp, const struct seg *seg, const struct piece *piece, uint32_t pieces)
 {
-    const uint8_t *from = seg->data;
-
-    for (uint32_t i = 0; i < pieces; i++) {
-        if (from ? !place_piece(qp, seg, &piece[i], from) : !is_for_all(&piece[i]))
+    for (uint32_t i = 0, at = 0; i < pieces; at += piece[i++].length)
+        if (seg->data ? !place_piece(qp, seg, &piece[i], seg->data + at) : !is_for_all(&piece[i]))
             return FAULT_NOT_NOW;
-        from += from ? piece[i].length : 0;
-    }
     return FAULT_NONE;
 }
 
