@@ -175,14 +175,37 @@ static void check_binary(const char *path, int fd, const char *folder)
         check_loaded(path, loader, folder);
 }
 
+static bool is_regular(const char *path, struct stat *status)
+{
+    return !stat(path, status) && S_ISREG(status->st_mode);
+}
+
+/* A name without a slash is looked for in PATH, as `rddp run` does. */
+static bool find_program(const char *name, char path[PATH_MAX], struct stat *status)
+{
+    const char *folders = getenv("PATH");
+    char joined[2 * PATH_MAX];
+
+    if (strchr(name, '/'))
+        return realpath(name, path) && is_regular(path, status);
+    while (folders) {
+        int length = (int)strcspn(folders, ":");
+        snprintf(joined, sizeof(joined), "%.*s/%s", length, length ? folders : ".", name);
+        if (!access(joined, X_OK) && realpath(joined, path) && is_regular(path, status))
+            return true;
+        folders = folders[length] ? folders + length + 1 : NULL;
+    }
+    return false;
+}
+
 static void check_program(const char *program, const char *folder)
 {
     char path[PATH_MAX];
     struct stat status;
     int fd;
 
-    if (!realpath(program, path) || stat(path, &status) || !S_ISREG(status.st_mode)) {
-        doctor_say(program, "is no file", "give the path of the program, as in \"$(command -v ib_write_bw)\"");
+    if (!find_program(program, path, &status)) {
+        doctor_say(program, strchr(program, '/') ? "is no file" : "is not in PATH", "give the path of the program");
         return;
     }
     if (strchr(path, '\'') || strchr(folder, '\'')) {

@@ -70,6 +70,8 @@ if "${forbid[@]}" true 2>/dev/null; then
 fi
 expect 1 "doctor, no such program" "$rddp" doctor "$tmp/nothing"
 expect_text "doctor, no such program" '^BAD '
+expect 1 "doctor, a name that is not in PATH" env PATH="$tmp" "$rddp" doctor sh
+expect_text "doctor, a name that is not in PATH" '^BAD  sh: is not in PATH'
 cp /bin/true "$tmp/setuid" && chmod u+s "$tmp/setuid"
 expect 1 "doctor, setuid" "$rddp" doctor "$tmp/setuid"
 expect_text "doctor, setuid" 'the loader ignores LD_LIBRARY_PATH'
@@ -84,6 +86,9 @@ rping=$(command -v rping)
 if [ -n "$rping" ]; then
     expect 0 "doctor, rping" "$rddp" doctor "$rping"
     expect_text "doctor, rping" "^ok   .*rping: takes our libraries\$"
+    mkdir -p "$tmp/folder/rping" # a folder of that name is no program
+    expect 0 "doctor, rping by its name" env PATH="/nothing:$tmp/folder:$(dirname "$rping")" "$rddp" doctor rping
+    expect_text "doctor, rping by its name" "^ok   .*rping: takes our libraries\$"
     "$rddp" run --stats rping -s -a 127.0.0.1 -p 27174 -C 3 >"$tmp/rping" 2>&1 &
     server=$!
     eventually "$rddp" run rping -c -a 127.0.0.1 -p 27174 -C 3 -V >/dev/null 2>&1
