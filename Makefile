@@ -17,8 +17,9 @@ build = scripts/setup.sh build $(if $3,,check) && cmake -S . -B $(BUILD)/$1 -DCM
     --log-level=NOTICE && cmake --build $(BUILD)/$1 -j $(JOBS) $(addprefix --target ,$3) -- \
     --no-print-directory
 run = RDDP_SOURCE_DIR=$(CURDIR) RDDP_BUILD_DIR=$(abspath $(BUILD)/$1) RDDP_TOOL=$(abspath $(BUILD)/$1)/rddp $2
-# Two places for each job, see tests/programs.cmake.
-test = scripts/check.sh $(BUILD)/$1 -j $(shell expr 2 \* $(JOBS))
+# $(call test,NAME,PLACES) has two places for each job, and three with sanitizers, where every test takes two: see
+# tests/programs.cmake.
+test = scripts/check.sh $(BUILD)/$1 -j $(shell expr $(or $2,2) \* $(JOBS))
 
 all: ## the library and the command, into build/main
 	@$(call build,main,,product)
@@ -40,11 +41,11 @@ check-again: ## the tests of `make check` RUNS times beside LOAD processes that 
 	@scripts/again.sh $(BUILD)/main $(RUNS) $(LOAD)
 san: ## the tests under AddressSanitizer and UBSan
 	@$(call build,san,-DRDDP_SANITIZE=address$(comma)undefined)
-	@$(call test,san) -L 'unit|suite|sim|tool|fuzz-replay'
-tsan: ## the tests under ThreadSanitizer
+	@$(call test,san,3) -L 'unit|suite|sim|tool|fuzz-replay'
+tsan: ## the tests with threads under ThreadSanitizer
 	@scripts/setup.sh check
-	@$(call build,tsan,-DRDDP_SANITIZE=thread,unit_tests suite_tests sim_tests rddp_tool)
-	@SIM_RUNS=5 $(call test,tsan) -L 'unit|suite|sim' -R '$(TSAN_TESTS)' # a simulation has one thread: a few runs
+	@$(call build,tsan,-DRDDP_SANITIZE=thread,threaded_tests rddp_tool)
+	@$(call test,tsan,3) -L 'suite|threads' -R '$(TSAN_TESTS)'
 fuzz: ## each libFuzzer target for FUZZ_SECONDS, JOBS at once
 	@scripts/setup.sh fuzz
 	@$(call build,fuzz,-DRDDP_FUZZ=ON -DCMAKE_C_COMPILER=clang,fuzzers)
