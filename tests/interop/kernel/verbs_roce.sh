@@ -75,6 +75,46 @@ lossy() { # PERCENT COMMAND...: of the guest's packets, and of ours
     in_guest "tc qdisc del dev eth0 root"
 }
 
+# ib_write_bw writes without end, and one end is killed: the writer ends with what its time-outs report.
+endless="-F -D 600"
+sent_there() { in_guest "cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts"; }
+sends_on() { [ "$(sent_there)" -gt $(($1 + 2000)) ]; }
+our_pids() { # PROGRAM
+    local pid
+    for pid in $(ip netns pids "$RDDP_GUEST_NS"); do
+        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != "$1" ] || echo "$pid"
+    done
+}
+
+# For rxe seven retries, perftest's usual, are as many as it takes.
+ours_is_killed() {
+    local before pid by_cm=ib_write_bw
+    before=$(sent_there)
+    we_run "ib_write_bw $endless -R -p $port" &
+    pid=$!
+    we_listen
+    start_theirs "ib_write_bw $endless -R --retry_count=2 -p $port $ours"
+    wait_for 30 sends_on "$before" || fail "no Writes: $(says_theirs)"
+    # shellcheck disable=SC2046
+    kill -9 $(our_pids ib_write_bw) || fail "ours ended before its time: $(says_ours)"
+    wait $pid 2>/dev/null
+    wait_for 120 in_guest "[ -s /tmp/$port.rc ]" || fail "theirs still runs: $(says_theirs)"
+    in_guest "grep -q 'status 12' /tmp/$port.theirs" || fail "theirs: $(in_guest "head -c 300 /tmp/$port.theirs")"
+}
+
+theirs_is_killed() {
+    local before pid
+    before=$(sent_there)
+    start_theirs "ib_write_bw $endless -x $their_gid -p $port"
+    they_listen
+    we_run "ib_write_bw $endless -u 18 -x $our_gid -p $port $theirs" &
+    pid=$!
+    wait_for 30 sends_on "$before" || fail "no acknowledgements: $(says_ours)"
+    in_guest "kill -9 \$(pidof ib_write_bw)" || fail "theirs ended before its time: $(says_theirs)"
+    wait $pid && fail "ours ends well"
+    says_ours | grep -q 'status 12' || fail "ours: $(says_ours)"
+}
+
 "$guest" up || exit
 in_guest "modprobe -a crc32_generic rdma_rxe && rdma link del siw0 && rdma link add rxe0 type rxe netdev eth0" ||
     { echo "verbs_roce: skipped: the guest has no rxe"; exit 77; }
@@ -94,6 +134,11 @@ connected "rping -V" "rping -s -a @ -p % -C 50 -V -S 1000" "rping -c -a @ -p % -
 connected "ucmatose" "ucmatose -p % -c 3 -C 20 -S 5000" "ucmatose -p % -c 3 -C 20 -S 5000 -s @"
 connected "udaddy" "udaddy -c 3 -C 20 -S 1000" "udaddy -c 3 -C 20 -S 1000 -s @"
 perftest_cm ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw
+
+for end in ours theirs; do
+    port=$((port + 1))
+    check "ib_write_bw, $end is killed" ${end}_is_killed
+done
 
 lossy 5 both "ibv_rc_pingpong, 5 % lost" "ibv_rc_pingpong -p % -g # -c -n 100" "ibv_rc_pingpong -p % -g # -c -n 100 @"
 lossy 5 connected "rping -V, 5 % lost" "rping -s -a @ -p % -C 30 -V -S 1000" "rping -c -a @ -p % -C 30 -V -S 1000"
