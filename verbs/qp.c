@@ -43,6 +43,13 @@ struct verbs_qp *verbs_qp_find(uint32_t num)
     return qp;
 }
 
+void qp_part_all(void)
+{
+    for (const struct verbs_qp *qp = qp_list; qp; qp = qp->next)
+        if (qp->id && device_is_ib(qp->ibv.context->device))
+            rddp_disconnect(qp->rddp);
+}
+
 void qp_count_all(void)
 {
     for (const struct verbs_qp *qp = qp_list; qp; qp = qp->next)

@@ -188,6 +188,9 @@ void stats_print(void);
 /* Those that are still there. */
 void qp_count_all(void);
 
+/* Ends the connections of rddpe0 that rdma_cm has made. Under verbs_lock. */
+void qp_part_all(void);
+
 /* Gives the queue pair what ibv_wr_*() writes into. Returns 0, or ENOMEM. */
 int wr_builder_attach(struct verbs_qp *qp);
 void wr_builder_detach(struct verbs_qp *qp);
