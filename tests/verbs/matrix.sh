@@ -3,8 +3,8 @@
 # matrix.sh [GROUP...] - runs programs made for verbs, as Debian ships them, over libibverbs.so.1 and librdmacm.so.1 of this
 # build: no device, no kernel module, both ends in a network namespace of an ordinary user, 64 KiB of lockable memory. Prints
 # a line for each: NAME DEVICE PASS, NAME DEVICE FAIL and why, or "left out". The device is RDDP_DEVICE: rddp0 by default, or
-# rddpe0. GROUP: rdmacm, perftest, options, fabric, mpi, dapl, fio, qperf, python, qemu; rsocket of rddp0 alone; pingpong,
-# datagram, unaided, ucx of rddpe0 alone. All by default.
+# rddpe0. GROUP: rdmacm, perftest, options, fabric, mpi, dapl, fio, qperf, python, qemu, iser; rsocket of rddp0 alone;
+# pingpong, datagram, unaided, ucx of rddpe0 alone. All by default.
 set -u
 export RDDP_DEVICE=${RDDP_DEVICE:-rddp0}
 here=${RDDP_SOURCE_DIR:?}/tests/verbs
@@ -275,8 +275,52 @@ group_qemu() {
     done
 }
 
+# iser NAME PATTERN COMMAND [INPUT]: an initiator of the target that is running.
+iser() {
+    local why=''
+    is_missing "$1" "${3%% *}" && return
+    run_client "$3" "${4:-}" || why="ends with $?"
+    [ -n "$why" ] || [ -z "$2" ] || grep -qE "$2" "$tmp/client" || why="does not print '$2'"
+    verdict "$1" "$why"
+}
+
+# tgtadm offers $tmp/disk to one initiator of libiscsi, and to QEMU.
+offer_disk() { # TARGET INITIATOR
+    local admin="tgtadm --lld iser --tid 1 --mode"
+    for _ in {1..100}; do
+        ! $admin target --op new -T "$1" 2>/dev/null || break
+        sleep 0.1
+    done
+    $admin logicalunit --op new --lun 1 -b "$tmp/disk" && $admin target --op bind -I ALL &&
+        $admin target --op bind -Q "$2" && $admin target --op bind -Q iqn.2008-11.org.linux-kvm
+}
+
+# SCSI over iSER: data by RDMA Read and Write of the target. libiscsi's data are of half a MiB at most.
+group_iser() {
+    local -x TGT_IPC_SOCKET=$tmp/tgtd
+    local why='' target=iqn.2026-11.example:disk initiator=iqn.2026-11.example:client url
+    url=iser://127.0.0.1:3261/$target/1
+    is_missing iser tgtd && return
+    truncate -s 1M "$tmp/disk" && head -c 256K /dev/urandom >"$tmp/random"
+    start_server "tgtd -f -C 0 --iscsi portal=127.0.0.1:3260 --iser port=3261,pool_sz_mb=64" || why="tgtd does not listen"
+    [ -n "$why" ] || offer_disk $target $initiator >"$tmp/client" 2>&1 || why="tgtadm ends with $?"
+    verdict "tgtd" "$why"
+    iser iscsi-inq "Product:VIRTUAL-DISK" "iscsi-inq -i $initiator $url"
+    iser iscsi-test-cu "asserts +[1-9][0-9]* +[1-9][0-9]* +[1-9][0-9]* +0 " \
+        "iscsi-test-cu -i $initiator --dataloss -t SCSI.Read10 -t SCSI.Read16 -t SCSI.Write10 -t SCSI.Write16 $url"
+    printf '%s\n' "write -s $tmp/random 512k 256k" flush >"$tmp/commands"
+    iser qemu-io "wrote 262144/262144" "qemu-io -f raw $url" "$tmp/commands"
+    tail -c +$((512 * 1024 + 1)) "$tmp/disk" | head -c 256K >"$tmp/written"
+    compare "qemu-io, there" qemu-io "$tmp/random" "$tmp/written"
+    iser "qemu-img dd" "" "qemu-img dd -f raw -O raw bs=128k if=$url of=$tmp/back"
+    compare "qemu-img dd, back" qemu-img "$tmp/disk" "$tmp/back"
+    kill "$server" 2>/dev/null
+    wait "$server" 2>/dev/null
+    server=''
+}
+
 if [ $# = 0 ]; then
-    set -- rdmacm perftest options fabric mpi dapl fio qperf python qemu
+    set -- rdmacm perftest options fabric mpi dapl fio qperf python qemu iser
     if [ $device = rddp0 ]; then set -- "$@" rsocket; else set -- "$@" pingpong datagram unaided ucx; fi
 fi
 for group; do "group_$group"; done
