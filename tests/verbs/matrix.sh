@@ -4,7 +4,7 @@
 # build: no device, no kernel module, both ends in a network namespace of an ordinary user, 64 KiB of lockable memory. Prints
 # a line for each: NAME DEVICE PASS, NAME DEVICE FAIL and why, or "left out". The device is RDDP_DEVICE: rddp0 by default, or
 # rddpe0. GROUP: rdmacm, perftest, options, fabric, mpi, dapl, fio, qperf, python, qemu, iser; rsocket of rddp0 alone;
-# pingpong, datagram, unaided, ucx of rddpe0 alone. All by default.
+# pingpong, datagram, unaided, ucx, gloo of rddpe0 alone. All by default.
 set -u
 export RDDP_DEVICE=${RDDP_DEVICE:-rddp0}
 here=${RDDP_SOURCE_DIR:?}/tests/verbs
@@ -131,6 +131,31 @@ group_ucx() {
             --mca pml ucx --mca osc ucx "$tmp/mpi"
         says "4 ranks: ring and all-to-all right"
     done
+    command -v mpicc.mpich >/dev/null || { left_out mpiexec "mpicc.mpich is not installed"; return; }
+    mpicc.mpich -O1 -o "$tmp/mpich" "$here/mpi/mpi.c" || { left_out mpiexec "mpicc.mpich makes no program"; return; }
+    for transport in rc ud; do
+        # shellcheck disable=SC2086
+        alone "mpiexec.hydra, $transport" $run UCX_TLS=$transport,self mpiexec.hydra -n 4 "$tmp/mpich"
+        says "4 ranks: ring and all-to-all right"
+    done
+}
+
+# Gloo, which PyTorch brings: its ranks find each other by files.
+group_gloo() {
+    local rank ranks=() why=''
+    echo '#include <gloo/transport/ibverbs/device.h>' | g++ -std=c++17 -E -x c++ - >/dev/null 2>&1 ||
+        { left_out gloo "g++ or libgloo-dev is not installed"; return; }
+    g++ -O1 -std=c++17 -o "$tmp/sum" "$here/gloo/sum.cc" -lgloo -lhiredis -libverbs -lpthread ||
+        { left_out gloo "g++ makes no program"; return; }
+    mkdir "$tmp/ranks"
+    for rank in 0 1 2 3; do
+        (bounded "$tmp/sum" $rank 4 "$tmp/ranks" $device) >"$tmp/rank$rank" 2>&1 &
+        ranks+=($!)
+    done
+    for rank in 0 1 2 3; do
+        wait "${ranks[rank]}" && grep -q "every sum is right" "$tmp/rank$rank" || why+="rank $rank: $(tail -n 3 "$tmp/rank$rank") "
+    done
+    verdict "gloo, 4 ranks" "$why"
 }
 
 group_rsocket() {
@@ -321,7 +346,7 @@ group_iser() {
 
 if [ $# = 0 ]; then
     set -- rdmacm perftest options fabric mpi dapl fio qperf python qemu iser
-    if [ $device = rddp0 ]; then set -- "$@" rsocket; else set -- "$@" pingpong datagram unaided ucx; fi
+    if [ $device = rddp0 ]; then set -- "$@" rsocket; else set -- "$@" pingpong datagram unaided ucx gloo; fi
 fi
 for group; do "group_$group"; done
 finish_matrix "$*"
