@@ -4,7 +4,7 @@
 # build: no device, no kernel module, both ends in a network namespace of an ordinary user, 64 KiB of lockable memory. Prints
 # a line for each: NAME DEVICE PASS, NAME DEVICE FAIL and why, or "left out". The device is RDDP_DEVICE: rddp0 by default, or
 # rddpe0. GROUP: rdmacm, perftest, options, fabric, mpi, dapl, fio, qperf, python, qemu, iser; rsocket of rddp0 alone;
-# pingpong, datagram, unaided, ucx, gloo of rddpe0 alone. All by default.
+# pingpong, datagram, unaided, ucx, gloo, ceph of rddpe0 alone. All by default.
 set -u
 export RDDP_DEVICE=${RDDP_DEVICE:-rddp0}
 here=${RDDP_SOURCE_DIR:?}/tests/verbs
@@ -17,6 +17,8 @@ fi
 ulimit -l 64
 # shellcheck source=tests/verbs/lib/pair.sh disable=SC1091
 source "$here/lib/pair.sh"
+# shellcheck source=tests/verbs/lib/ceph.sh disable=SC1091
+source "$here/lib/ceph.sh"
 
 # Libraries for fabrics use no loopback interface: one end of a TUN device that is not opened has an address of this host.
 ip link set lo up
@@ -156,6 +158,26 @@ group_gloo() {
         wait "${ranks[rank]}" && grep -q "every sum is right" "$tmp/rank$rank" || why+="rank $rank: $(tail -n 3 "$tmp/rank$rank") "
     done
     verdict "gloo, 4 ranks" "$why"
+}
+
+# Ceph's messengers tell each other queue pair numbers over TCP.
+group_ceph() {
+    local program daemons=() why='' seconds=240 run="${RDDP_TOOL:?} run --sysfs --stats --"
+    for program in ceph-mon ceph-osd ceph rados; do is_missing ceph $program && return; done
+    [ -n "$outside" ] || { left_out ceph "no TUN device, and Ceph uses no loopback address"; return; }
+    mkdir -p "$tmp/ceph/mon" "$tmp/ceph/osd"
+    ceph_monitor
+    verdict "ceph-mon" "$why"
+    ceph_osd
+    ceph_step ceph osd pool create matrix 8 8
+    verdict "ceph-osd" "$why"
+    head -c 8M /dev/urandom >"$tmp/random"
+    ceph_step rados -p matrix put object "$tmp/random"
+    ceph_step rados -p matrix get object "$tmp/back"
+    [ -n "$why" ] || grep -qE 'octets sent, [0-9]{7,} received' "$tmp/client" || why="the data took another way"
+    verdict "rados put, get" "$why"
+    compare "rados put, get: data" rados "$tmp/random" "$tmp/back"
+    ceph_stop
 }
 
 group_rsocket() {
@@ -346,7 +368,7 @@ group_iser() {
 
 if [ $# = 0 ]; then
     set -- rdmacm perftest options fabric mpi dapl fio qperf python qemu iser
-    if [ $device = rddp0 ]; then set -- "$@" rsocket; else set -- "$@" pingpong datagram unaided ucx gloo; fi
+    if [ $device = rddp0 ]; then set -- "$@" rsocket; else set -- "$@" pingpong datagram unaided ucx gloo ceph; fi
 fi
 for group; do "group_$group"; done
 finish_matrix "$*"
