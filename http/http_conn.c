@@ -183,6 +183,7 @@ static bool give_answer(struct http_conn *conn)
         conn->state = HTTP_CONN_OVER;
     if (done <= 0)
         return done || conn->out.written != written;
+    http_answer_keep(&conn->answer, conn->served->sums, &conn->address);
     http_answer_drop(&conn->answer);
     renew_offers(conn);
     conn->index++;
@@ -296,6 +297,7 @@ void http_conn_close(struct http_conn *conn)
     /* The stream first: it writes to the buffers. */
     http_io_close(&conn->in, &conn->out);
     landing_drop(&conn->landing);
+    http_answer_keep(&conn->answer, conn->served->sums, &conn->address);
     http_answer_drop(&conn->answer);
     XXH3_freeState(conn->sum);
     free(conn->offered);

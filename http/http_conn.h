@@ -6,6 +6,7 @@
 #include "http/codec.h"
 #include "http/http.h"
 #include "http/io.h"
+#include "http/kept_sums.h"
 #include "http/landing.h"
 #include "http/listing.h"
 #include <xxhash.h>
@@ -33,6 +34,7 @@ struct http_served {
     const struct http_options *options;
     int root; /* the directory */
     struct clients allowed;
+    struct kept_sums *sums;
 };
 
 /* What an answer is made of: a text, then nothing, octets [from, end) of a file, or a directory's names. With `sum` the
@@ -43,6 +45,7 @@ struct http_answer {
     int fd;                       /* below 0: no file */
     uint64_t from, at, end, stop; /* stop: where the text that follows is due */
     XXH3_state_t *sum;
+    uint64_t summed;        /* octets from the beginning of the file that `sum` has */
     char tag[HTTP_TAG_MAX]; /* with `sum`: of the file when its head was made */
     struct http_listing listing;
     struct http_frame frame; /* of the listing */
@@ -105,6 +108,8 @@ void http_request_refuse(struct http_conn *conn, int status, const char *why);
 int http_status_of(int error);
 
 /* response.c */
+/* Keeps what was hashed of a file for those who ask for the rest of it later. */
+void http_answer_keep(struct http_answer *answer, struct kept_sums *sums, const struct sockaddr_storage *peer);
 void http_answer_drop(struct http_answer *answer);
 /* Puts the text that is due behind answer->at after the text that is there: of the next chunk, or of the end. */
 void http_answer_frame(struct http_answer *answer);

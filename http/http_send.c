@@ -68,8 +68,9 @@ static void put_head(struct http_client *client, struct http_job *job, enum http
     struct http_sending *sending = &client->sending;
     char length[SMALL_TEXT * 2 + HTTP_TAG_MAX] = "";
     const char *digest = "";
-    /* Where octets are placed; else they come in their order, and TCP's checksum is what there is. */
-    if (method != HTTP_HEAD && rddp_stream_has_option(client->in.stream))
+    /* Where octets are placed, and where some lie here already; else they come in their order, and TCP's checksum is
+     * what there is. */
+    if (method != HTTP_HEAD && (rddp_stream_has_option(client->in.stream) || job->landing.start))
         digest = method == HTTP_PUT ? "Want-Repr-Digest: xxh3-128=10\r\n"
                                     : "Want-Repr-Digest: xxh3-128=10\r\nTE: trailers\r\nConnection: TE\r\n";
     if (method == HTTP_PUT && !job->sum)

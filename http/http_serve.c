@@ -138,10 +138,12 @@ static int serve_until_end(struct http_server *server)
 int http_serve(const struct http_options *options, int argc, char **argv)
 {
     static struct http_server server;
+    static struct kept_sums sums;
     struct sockaddr_storage own;
     char error[CLIENTS_TEXT], text[ADDRESS_TEXT];
     (void)argc;
     server.served.options = options;
+    server.served.sums = &sums;
     if (clients_parse(&server.served.allowed, options->allow.count ? options->allow.word : NULL, error))
         usage_error("--allow: %s", error);
     server.served.root = open(argv[0], O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -164,6 +166,7 @@ int http_serve(const struct http_options *options, int argc, char **argv)
     if (server.net)
         rddp_stream_net_close(server.net);
     close(server.served.root);
+    kept_sums_fini(&sums);
     clients_free(&server.served.allowed);
     return code;
 }

@@ -16,7 +16,7 @@ void http_job_fail(struct http_client *client, struct http_job *job, int code, c
 
 void http_job_done(struct http_client *client, struct http_job *job, uint64_t octets, bool verified)
 {
-    uint64_t placed = job->landing.placed;
+    uint64_t placed = job->landing.placed, kept = job->landing.start;
     char name[XFER_TEXT];
     job->state = HTTP_JOB_DONE;
     client->files++;
@@ -28,8 +28,12 @@ void http_job_done(struct http_client *client, struct http_job *job, uint64_t oc
     printf("%s: %" PRIu64 " octets", xfer_printable(name, job->put ? job->target : job->name), octets);
     if (!job->put)
         printf(", %" PRIu64 " placed", placed);
+    if (!job->put && kept)
+        printf(", %" PRIu64 " kept", kept);
     if (verified)
         printf(", verified");
+    else if (!job->put && (placed || kept))
+        printf(", not verified");
     putchar('\n');
 }
 

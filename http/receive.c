@@ -130,8 +130,9 @@ static void end_job(struct http_client *client, struct http_job *job)
     if (match == HTTP_DIGEST_OTHER) {
         landing_drop(&job->landing);
         http_job_fail(client, job, EXIT_FAILED,
-                      job->put ? "the server has other octets than were sent"
-                               : "other octets came than the server has sent");
+                      job->put             ? "the server has other octets than were sent"
+                      : job->landing.start ? "the server's file is another one: what was kept of it is removed"
+                                           : "other octets came than the server has sent");
         return;
     }
     if (why) {

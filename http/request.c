@@ -149,13 +149,22 @@ static void version_fields(char fields[FIELDS_MAX], const struct http_version *v
     snprintf(fields, FIELDS_MAX, "ETag: %s\r\nLast-Modified: %s\r\n%s", version->tag, date, more);
 }
 
-/* Does the client want a digest behind the file? */
-static bool sums_file(struct http_conn *conn)
+/* Can the client have the digest of the whole file behind octets [first, end) of it? Only what is sent is hashed: what
+ * lies before and behind them must have been sent earlier. */
+static bool sums_part(struct http_conn *conn, int fd, const char *tag, uint64_t first, uint64_t end, uint64_t size)
 {
     const struct http_head *request = &conn->request;
-    if (request->method == HTTP_GET && request->wants_digest && request->takes_trailers && !request->is_1_0)
-        conn->answer.sum = new_sum();
-    return conn->answer.sum;
+    struct http_answer *answer = &conn->answer;
+    if (request->method != HTTP_GET || !request->wants_digest || !request->takes_trailers || request->is_1_0)
+        return false;
+    answer->summed = 0;
+    bool whole = !first && end == size;
+    answer->sum = whole ? new_sum() : kept_sums_copy(conn->served->sums, fd, tag, &answer->summed);
+    if (answer->sum && answer->summed >= first && (end == size || answer->summed == size))
+        return true;
+    XXH3_freeState(answer->sum);
+    answer->sum = NULL;
+    return false;
 }
 
 static void give_part(struct http_conn *conn, int fd, const struct http_version *version, const char *type,
@@ -174,7 +183,7 @@ static void give_part(struct http_conn *conn, int fd, const struct http_version 
     if (part == HTTP_PART_SOME)
         snprintf(range, sizeof(range), "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", first,
                  first + length - 1, size);
-    bool sums = part == HTTP_PART_ALL && sums_file(conn);
+    bool sums = sums_part(conn, fd, version->tag, first, first + length, size);
     if (sums)
         strcpy(framing, "Transfer-Encoding: chunked\r\nTrailer: Repr-Digest\r\n");
     else
@@ -190,6 +199,7 @@ static void give_part(struct http_conn *conn, int fd, const struct http_version 
         answer->end = answer->stop = first + length;
         if (sums) {
             strcpy(answer->tag, version->tag);
+            answer->frame_is_last = false;
             http_answer_frame(answer);
         }
     }

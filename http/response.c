@@ -11,6 +11,14 @@
 
 enum { STEPS = 4 };
 
+void http_answer_keep(struct http_answer *answer, struct kept_sums *sums, const struct sockaddr_storage *peer)
+{
+    if (!answer->sum)
+        return;
+    kept_sums_put(sums, answer->fd, answer->tag, answer->sum, answer->summed, peer);
+    answer->sum = NULL;
+}
+
 void http_answer_drop(struct http_answer *answer)
 {
     if (answer->fd >= 0)
@@ -31,6 +39,17 @@ static struct rddp_stream_mark mark_of(uint32_t index, uint64_t at, uint64_t tot
     };
 }
 
+/* The octets up to answer->at have been read, the last `n` of them now. What an earlier answer has hashed counts once.
+ */
+static void sum_sent(struct http_answer *answer, const uint8_t *octets, size_t n)
+{
+    uint64_t fresh = answer->at > answer->summed ? answer->at - answer->summed : 0;
+    if (!answer->sum || !fresh)
+        return;
+    XXH3_128bits_update(answer->sum, octets + n - fresh, (size_t)fresh);
+    answer->summed = answer->at;
+}
+
 /* One step of a file. Octets behind the first 4 GiB have no place in a buffer that the option could name. */
 static int write_step(struct http_answer *answer, struct http_out *out, uint32_t index)
 {
@@ -47,8 +66,7 @@ static int write_step(struct http_answer *answer, struct http_out *out, uint32_t
     if (!http_out_send(out, (size_t)got, 0, marked ? &mark : NULL))
         return 0;
     answer->at += (uint64_t)got;
-    if (answer->sum)
-        XXH3_128bits_update(answer->sum, at, (size_t)got);
+    sum_sent(answer, at, (size_t)got);
     return 1;
 }
 
@@ -90,8 +108,7 @@ void http_answer_frame(struct http_answer *answer)
         answer->length += (size_t)snprintf(to, space, "%s0\r\nRepr-Digest: %s\r\n\r\n", before, digest);
     else
         answer->length += (size_t)snprintf(to, space, "%s0\r\n\r\n", before);
-    XXH3_freeState(answer->sum);
-    answer->sum = NULL;
+    answer->frame_is_last = true;
 }
 
 /* --- a listing ----------------------------------------------------------------------------------------------- */
@@ -126,7 +143,7 @@ int http_answer_write(struct http_answer *answer, struct http_out *out, uint32_t
     if (answer->fd < 0)
         return answer->listing.names ? write_names(answer, out, index) : 1;
     int wrote = write_file(answer, out, index);
-    if (wrote <= 0 || !answer->sum)
+    if (wrote <= 0 || !answer->sum || answer->frame_is_last)
         return wrote;
     answer->length = answer->sent = 0;
     http_answer_frame(answer);

@@ -26,7 +26,7 @@ static size_t network_octets(const struct in6_addr *v6)
     return IN6_IS_ADDR_V4MAPPED(v6) || IN6_IS_ADDR_LINKLOCAL(v6) ? sizeof(*v6) : sizeof(*v6) / 2;
 }
 
-static bool is_same_network(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+bool eviction_same_network(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     const struct in6_addr *x = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
     const struct in6_addr *y = &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr;
@@ -48,7 +48,7 @@ static struct holders holders_of(const struct rpc_eviction *place, unsigned n, c
     struct holders h = {0, 0};
 
     for (unsigned i = 0; i < n; i++) {
-        h.network += is_same_network(place[i].peer, peer);
+        h.network += eviction_same_network(place[i].peer, peer);
         h.address += eviction_same_address(place[i].peer, peer);
     }
     return h;
@@ -93,7 +93,7 @@ static struct holders *holders_of_all(const struct rpc_eviction *place, unsigned
         qsort(order, n, sizeof(*order), compare_places);
     for (unsigned i = 0, networks = 0, addresses = 0; h && i < n; i++) {
         if (i == networks)
-            networks += run.network = run_of(order + i, n - i, is_same_network);
+            networks += run.network = run_of(order + i, n - i, eviction_same_network);
         if (i == addresses)
             addresses += run.address = run_of(order + i, n - i, eviction_same_address);
         h[order[i] - place] = run;
@@ -154,7 +154,7 @@ int eviction_find_fair(const struct rpc_eviction *place, unsigned n, const struc
     own.network++;
     own.address++;
     for (unsigned i = 0; h && i < n; i++) {
-        bool same = is_same_network(place[i].peer, peer);
+        bool same = eviction_same_network(place[i].peer, peer);
 
         if (same ? h[i].address <= own.address : h[i].network <= own.network)
             continue;

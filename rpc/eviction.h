@@ -36,5 +36,6 @@ int eviction_find_fair(const struct rpc_eviction *place, unsigned n, const struc
 
 /* Whether the two addresses are equal, not counting ports. */
 bool eviction_same_address(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
+bool eviction_same_network(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 
 #endif
