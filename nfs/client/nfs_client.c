@@ -429,17 +429,24 @@ static void end_all(struct nfs_client *c, struct nfs_op **list)
     }
 }
 
+void nfs_client_disconnect(struct nfs_client *c)
+{
+    if (!c->requester && !c->packet)
+        return;
+    end_all(c, &c->active);
+    end_all(c, &c->waiting);
+    end_all(c, &c->over);
+    if (c->packet)
+        caller_close(c->packet);
+    else
+        requester_close(c->requester);
+    c->packet = NULL;
+    c->requester = NULL;
+}
+
 void nfs_client_close(struct nfs_client *c)
 {
-    if (c->requester || c->packet) {
-        end_all(c, &c->active);
-        end_all(c, &c->waiting);
-        end_all(c, &c->over);
-        if (c->packet)
-            caller_close(c->packet);
-        else
-            requester_close(c->requester);
-    }
+    nfs_client_disconnect(c);
     client_unmount(c);
     free(c->path);
     free(c);

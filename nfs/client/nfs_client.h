@@ -70,7 +70,9 @@ int nfs_client_exports(const struct nfs_client_attr *attr,
 /* Mounts the path and connects. Returns NULL, sets errno and writes a line to `message` (NFS_CLIENT_TEXT octets) on
  * failure. */
 struct nfs_client *nfs_client_open(const struct nfs_client_attr *attr, char *message);
-/* Ends all calls with -ECANCELED and unmounts (UMNT). */
+/* Ends all calls with -ECANCELED, and the connection: its net may be closed then, and the client be closed only. */
+void nfs_client_disconnect(struct nfs_client *c);
+/* The same, if need be, and unmounts (UMNT), which takes some time when the server is away. */
 void nfs_client_close(struct nfs_client *c);
 
 const struct nfs3_fh *nfs_root(const struct nfs_client *c);

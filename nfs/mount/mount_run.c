@@ -272,7 +272,7 @@ static int close_all(struct mount *m)
     if (m->dirty_first)
         code = fail(EXIT_FAILED, "%" PRIu64 " octets were lost: not written to the server", m->dirty_octets);
     if (m->client)
-        nfs_client_close(m->client);
+        nfs_client_disconnect(m->client);
     handles_close(m);
     sync_abandon(m);
     dirs_close(m);
@@ -302,8 +302,10 @@ int mount_run(const struct mount_options *options, void (*ready)(void))
         mount_run_serve(&m, ready);
     if (m.client)
         lost = close_all(&m);
-    if (m.net)
+    if (m.net) /* before the server is told, so that the address is soon free for another mount */
         rddp_stream_net_close(m.net);
+    if (m.client)
+        nfs_client_close(m.client);
     return code ? code : lost;
 }
 #endif

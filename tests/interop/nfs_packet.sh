@@ -144,6 +144,8 @@ if "$rddp" mount --help | grep -- --packet >/dev/null && { : <>/dev/fuse; } 2>/d
     serve
     wait $waiting || fail "mount: not served by the new server"
     fusermount3 -u "$mnt"
+    # Its process ends when all is written.
+    while ip -o addr | grep 'inet 10\.72\.0\.' >/dev/null; do sleep 0.1; done
     rm -r "$export/back" "$export/new"
     stop
 else

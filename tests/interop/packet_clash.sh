@@ -53,6 +53,23 @@ for own in 10.71.0.2/24 fd71::2/64; do
     [ "$(curl -sS -m 20 "http://$address/f")" = first ] || fail "the first one is no longer there"
     stop
 done
+# Who comes when the first one is about to end waits for it, as for the process of a mount that was just unmounted.
+start http -q --packet 10.71.0.2/24 serve "$dir/a"
+first=$server
+: >"$dir/listening"
+"$rddp" http -q --packet 10.71.0.2/24 serve "$dir/b" >"$dir/listening" 2>"$dir/server" &
+server=$!
+started=("$first" "$server")
+sleep 0.3
+kill "$first"
+wait "$first" || fail "the first server ended badly"
+until grep -q listening "$dir/listening"; do
+    kill -0 "$server" 2>/dev/null || fail "not waited for an address: $(cat "$dir/server")"
+    sleep 0.05
+done
+[ "$(curl -sS -m 20 http://10.71.0.2/f)" = second ] || fail "not served behind the first one"
+stop
+
 ip addr add 10.75.0.1/24 dev lo
 ip addr add fd75::1/64 dev lo
 for own in 127.0.0.1/8 10.75.0.1/24 10.75.0.1/30 fd75::1/64; do

@@ -5,12 +5,16 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "tools/lib/packet_options.h"
 
 #define AT(field) offsetof(struct packet_options, field)
 
-enum { WINDOW_KIB_MAX = 1048576 };
+/* RELEASE_MS: a process that is about to end may have the address for so long. */
+enum { WINDOW_KIB_MAX = 1048576, RELEASE_MS = 3000, RELEASE_LOOK_MS = 50 };
 
 struct packet_options packet_options = {.mtu = 1500};
 
@@ -105,6 +109,37 @@ static void set_common(struct rddp_device_attr *attr)
     attr->lose = packet_options.lose;
 }
 
+/* May the address be free soon? One of the host's own will not, nor one to which a route forbids packets. */
+static bool may_be_released(const struct sockaddr_storage *own)
+{
+    const struct sockaddr *address = (const struct sockaddr *)own;
+    int fd = socket(own->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool is_host = !bind(fd, address, sizeof(*own));
+    bool may = !is_host && (!connect(fd, address, sizeof(*own)) || errno == ENETUNREACH);
+    close(fd);
+    return may;
+}
+
+/* Is it worth while to try again to get the address? Who unmounts and mounts again meets the process of the first
+ * mount, which ends some time after umount(8). Waits a little; *until_ns is 0 at first. */
+static bool await_release(const struct sockaddr_storage *own, uint64_t *until_ns)
+{
+    const struct timespec look = {0, RELEASE_LOOK_MS * 1000000L};
+    if (errno != EADDRINUSE)
+        return false;
+    bool may = may_be_released(own) && !tool_stopped;
+    if (!*until_ns)
+        *until_ns = clock_ns() + RELEASE_MS * UINT64_C(1000000);
+    if (!may || clock_ns() >= *until_ns) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    nanosleep(&look, NULL);
+    return true;
+}
+
 /* Without the privileges the kernel's TCP does it all, as without the option. */
 static int open_hand_off(struct tool_endpoint *endpoint)
 {
@@ -135,6 +170,7 @@ int tool_packet_open(struct tool_endpoint *endpoint)
 {
     struct rddp_device_attr attr;
     struct name own, neighbor;
+    uint64_t until_ns = 0;
     bool has_bits;
     if (!packet_options.address && (packet_options.name || packet_options.neighbor))
         usage_error("--packet-device and --packet-neighbor need --packet");
@@ -156,7 +192,9 @@ int tool_packet_open(struct tool_endpoint *endpoint)
     attr.name = packet_options.name;
     attr.mtu = packet_options.mtu;
     attr.checksums = packet_options.checksums;
-    endpoint->device = rddp_open_device(endpoint->context, &attr);
+    do
+        endpoint->device = rddp_open_device(endpoint->context, &attr);
+    while (!endpoint->device && await_release(&own.address, &until_ns));
     endpoint->own = own.address;
     return endpoint->device ? 0 : no_device();
 }
@@ -164,6 +202,7 @@ int tool_packet_open(struct tool_endpoint *endpoint)
 int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net **net, struct sockaddr_storage *own)
 {
     struct name name, neighbor;
+    uint64_t until_ns = 0;
     bool has_bits;
     parse_address(&name, &attr->prefix, &has_bits);
     if (has_bits) {
@@ -179,7 +218,9 @@ int packet_stream_net(struct rddp_stream_net_attr *attr, struct rddp_stream_net 
     attr->lose = packet_options.lose;
     *own = name.address;
     attr->address = (const struct sockaddr *)&name.address;
-    *net = rddp_stream_net_open(attr);
+    do
+        *net = rddp_stream_net_open(attr);
+    while (!*net && await_release(own, &until_ns));
     attr->address = attr->neighbor = NULL;
     return *net ? 0 : no_device();
 }
