@@ -107,9 +107,15 @@ static void start_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
     launch(c, op);
 }
 
+/* How long this call may take. */
+static int call_patience(const struct nfs_client *c, const struct nfs_op *op)
+{
+    return op->timeout_ms ? op->timeout_ms : c->attr.call_timeout_ms;
+}
+
 void nfs_start(struct nfs_client *c, struct nfs_op *op)
 {
-    start_until(c, op, c->attr.call_timeout_ms);
+    start_until(c, op, call_patience(c, op));
 }
 
 void nfs_cancel(struct nfs_client *c, struct nfs_op *op)
@@ -246,7 +252,7 @@ static int call_until(struct nfs_client *c, struct nfs_op *op, int timeout_ms)
 
 int nfs_call(struct nfs_client *c, struct nfs_op *op)
 {
-    return call_until(c, op, c->attr.call_timeout_ms);
+    return call_until(c, op, call_patience(c, op));
 }
 
 /* --- open and close -------------------------------------------------------------------------------------------- */

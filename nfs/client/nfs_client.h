@@ -44,6 +44,7 @@ struct nfs_op {
     void (*done)(struct nfs_op *op);
     void *user;
     const struct rpc_cred *cred; /* the caller's credential; NULL: the client's */
+    int timeout_ms;              /* 0: the client's call_timeout_ms */
 
     int error; /* 0: there is a result, whatever its status; else a negative errno: -ETIMEDOUT, -EIO (RPC refused), ...
                 */

@@ -8,7 +8,9 @@
 
 #include "nfs/command/nfs_copy.h"
 
-enum { DIGEST_READ = 65536 };
+/* FIRST_OCTETS, FIRST_MS: of the first call, which is alone. Some servers do not answer those of programs that they do
+ * not know. */
+enum { DIGEST_READ = 65536, FIRST_OCTETS = 65536, FIRST_MS = 5000 };
 
 bool digest_is_due(const struct nfs_copy *copy, const struct copy_job *job)
 {
@@ -17,11 +19,13 @@ bool digest_is_due(const struct nfs_copy *copy, const struct copy_job *job)
 
 bool digest_issue(struct copy_job *job, struct slot *slot)
 {
-    uint64_t left = job->size - job->summed;
-    if (!left || slot->copy->unsummed)
+    uint64_t left = job->size - job->summed, most = slot->copy->summed ? NFS3_DIGEST_MAX : FIRST_OCTETS;
+    if (!left || slot->copy->unsummed || slot->copy->asking)
         return false;
+    slot->copy->asking = !slot->copy->summed;
     slot->offset = job->summed;
-    slot->length = left < NFS3_DIGEST_MAX ? (uint32_t)left : NFS3_DIGEST_MAX;
+    slot->length = (uint32_t)(left < most ? left : most);
+    slot->op.timeout_ms = slot->copy->asking ? FIRST_MS : 0;
     slot->done = 0;
     job->summed += slot->length;
     slot->op.proc = NFS3_DIGEST;
@@ -57,15 +61,11 @@ static int sum_here(int fd, uint64_t offset, uint32_t length, uint8_t value[NFS3
     return error;
 }
 
-void digest_done(struct copy_job *job, struct slot *slot)
+static void compare_digest(struct copy_job *job, const struct slot *slot)
 {
     struct nfs_copy *copy = slot->copy;
     const struct nfs_op *op = &slot->op;
     uint8_t value[NFS3_DIGEST_OCTETS];
-    if (op->error == -EOPNOTSUPP) {
-        copy->unsummed = true;
-        return;
-    }
     if (op->error || op->result.status != NFS3_OK) {
         job_fail(copy, job, nfs_exit_code(op->error), nfs_why(op));
         return;
@@ -77,4 +77,18 @@ void digest_done(struct copy_job *job, struct slot *slot)
         job_fail(copy, job, EXIT_FAILED, "the server has other octets, or the file has changed");
     else
         job->verified_octets += slot->length;
+}
+
+void digest_done(struct copy_job *job, struct slot *slot)
+{
+    struct nfs_copy *copy = slot->copy;
+    struct nfs_op *op = &slot->op;
+    bool is_late = copy->asking && op->error == -ETIMEDOUT;
+    copy->asking = false;
+    copy->summed |= !op->error;
+    if (is_late || op->error == -EOPNOTSUPP)
+        copy->unsummed = copy->report->unsummed = true;
+    else
+        compare_digest(job, slot);
+    op->timeout_ms = 0;
 }

@@ -107,7 +107,9 @@ struct nfs_copy {
     int (*more)(struct nfs_copy *copy);
     void *walker;
     bool over;     /* there are no more files */
-    bool unsummed; /* the server knows no digests */
+    bool asking;   /* the first call for a digest is under way */
+    bool summed;   /* the server has answered one */
+    bool unsummed; /* it knows none */
     bool closing;  /* start nothing but the removal of temporary files, until `deadline_ns` */
     uint64_t deadline_ns;
     int code; /* the worst exit code so far */
@@ -133,9 +135,9 @@ void place_put(struct nfs_copy *copy, struct copy_place *place);
 
 /* Is it time to compare the octets of this file? */
 bool digest_is_due(const struct nfs_copy *copy, const struct copy_job *job);
-/* Asks for the next digest. Returns false if all were asked for. */
+/* Asks for the next digest. Returns false if all were asked for, or it is not known yet whether there are any. */
 bool digest_issue(struct copy_job *job, struct slot *slot);
-/* Compares it with the same octets here, or notes that there are none. */
+/* Compares it with the same octets here, or notes that the server knows none. */
 void digest_done(struct copy_job *job, struct slot *slot);
 
 /* --- download.c, upload.c: the two directions --------------------------------------------------------------------- */

@@ -14,6 +14,7 @@ struct nfs_report {
     double start_cpu_s, rate;
     char trouble[XFER_TEXT + 256]; /* the first failure, for --json */
     uint64_t placed;               /* octets placed in the buffers of READs, with --packet */
+    bool unsummed;                 /* the server gave no digest to compare files with */
 };
 
 void nfs_report_start(struct nfs_report *report);

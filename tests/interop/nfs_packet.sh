@@ -117,6 +117,29 @@ for octets in (b"", b"\x80\0\0", struct.pack(">I", 1 << 31 | 400) + b"half", str
     s.close()
 END
 both_ways "behind those"
+
+# A server that does not answer calls of programs that it does not know: it is asked once, and the copy goes on.
+ip addr add 10.75.0.1/32 dev lo
+for how in drops refuses; do
+    : >"$dir/digests" # what the last one said must not be taken for this one's
+    python3 "$RDDP_SOURCE_DIR/tests/interop/lib/nfs_proxy.py" 10.75.0.1 $here $how >"$dir/digests" &
+    proxy=$!
+    started+=("$proxy")
+    until grep -q listening "$dir/digests"; do
+        kill -0 "$proxy" || fail "no proxy"
+        sleep 0.05
+    done
+    client 0 get --port 2050 "10.75.0.1:$export/big" "$dir/got/$how"
+    cmp "$export/big" "$dir/got/$how" || fail "$how: other octets"
+    grep -q '; not verified: the server has no digests' "$dir/said" || fail "$how: $(cat "$dir/said")"
+    [ "$(grep -c digest "$dir/digests")" = 1 ] || fail "$how: asked $(grep -c digest "$dir/digests") times"
+    client 0 cp --port 2050 -r "$dir/got" "10.75.0.1:$export/back"
+    cmp "$export/big" "$export/back/$how" || fail "$how: other octets there"
+    grep -q '; not verified: the server has no digests' "$dir/said" || fail "$how: $(cat "$dir/said")"
+    rm -r "$export/back"
+    kill "$proxy"
+    wait "$proxy" || true
+done
 stop
 
 # --- a mount --------------------------------------------------------------------------------------------------------
