@@ -264,20 +264,42 @@ static void close_port(struct roce_port *port)
     free(port);
 }
 
-void roce_host_sweep(struct roce_host *host)
+/* How many ports are not in use? *others: is any in use? */
+static uint32_t count_unused(const struct roce_host *host, bool *others)
+{
+    uint32_t count = 0;
+
+    *others = false;
+    for (const struct roce_port *port = host->ports; port; port = port->next) {
+        *others |= port->used;
+        count += !port->used;
+    }
+    return count;
+}
+
+/* Closes the ports that are not in use, and whose slots have rested until now. */
+static void close_unused(struct roce_host *host, uint64_t now_us)
 {
     struct roce_port **at = &host->ports, *port;
 
-    if (host->driving)
-        return;
     while ((port = *at)) {
-        if (port->used) {
+        if (port->used || port->rests_us > now_us) {
             at = &port->next;
             continue;
         }
         *at = port->next;
         close_port(port);
     }
+}
+
+void roce_host_sweep(struct roce_host *host)
+{
+    bool is_used;
+
+    if (host->driving)
+        return;
+    if (count_unused(host, &is_used))
+        close_unused(host, is_used ? reactor_now_us() : UINT64_MAX);
     if (host->ports)
         return;
     host->loop->roce = NULL;

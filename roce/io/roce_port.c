@@ -110,6 +110,22 @@ static struct roce_slot *find_slot(struct roce_port *port, uint8_t from, uint64_
     return NULL;
 }
 
+/* The one that has rested longest. NULL: all are in use. */
+static struct roce_slot *find_resting(const struct roce_host *host)
+{
+    struct roce_slot *found = NULL;
+
+    for (struct roce_port *port = host->ports; port; port = port->next)
+        for (unsigned i = 0; i < ROCE_SLOTS; i++) {
+            struct roce_slot *slot = &port->slot[i];
+
+            if (slot->free_us != UINT64_MAX && (!found || slot->free_us < found->free_us))
+                found = slot;
+        }
+    return found;
+}
+
+/* Ports whose slots rest keep descriptors: if there are no more of those, a slot rests no longer. */
 static int find_any(struct roce_host *host, struct roce_slot **slot)
 {
     uint64_t now_us = reactor_now_us();
@@ -125,9 +141,8 @@ static int find_any(struct roce_host *host, struct roce_slot **slot)
     if (*slot)
         return 0;
     error = roce_port_make(host, &port);
-    if (!error)
-        *slot = find_slot(port, from, now_us);
-    return error;
+    *slot = error == -EMFILE ? find_resting(host) : !error ? find_slot(port, from, now_us) : NULL;
+    return *slot ? 0 : error;
 }
 
 int roce_slot_open(struct loop *loop, struct roce_slot **slot)
@@ -161,7 +176,7 @@ void roce_slot_close(struct roce_slot *slot)
     struct roce_port *port = slot->port;
 
     slot->user = NULL;
-    slot->free_us = reactor_now_us() + ROCE_REST_US;
+    slot->free_us = port->rests_us = reactor_now_us() + ROCE_REST_US;
     port->used--;
     if (port->host)
         roce_host_sweep(port->host);

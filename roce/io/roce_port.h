@@ -69,6 +69,7 @@ struct roce_port {
     struct watch passed;     /* a socket for what others pass on */
     pthread_mutex_t sending; /* guards own.udp's packets that wait to leave; any thread, see roce_port_enter() */
     uint32_t used;           /* slots in use, and a manager that sends from here */
+    uint64_t rests_us;       /* until when the slot rests that was closed last */
     struct roce_port *next;
     struct roce_slot slot[ROCE_SLOTS];
 };
@@ -99,7 +100,8 @@ struct roce_host {
 int roce_host_open(struct loop *loop, struct roce_host **host);
 
 /* Opens a slot with a number that cannot be guessed, on this loop. By the driver. Returns 0 and the slot; -ENOMEM;
- * -EMFILE; -EAGAIN: no random number; or what the system says of a socket. */
+ * -EMFILE; -EAGAIN: no random number; or what the system says of a socket. A port stays until none of its slots rests,
+ * since another one could get the same numbers, or until the host is gone. */
 int roce_slot_open(struct loop *loop, struct roce_slot **slot);
 void roce_slot_close(struct roce_slot *slot);
 

@@ -7,7 +7,9 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "roce/io/roce_port.h"
 #include "tests/suite/lib/by_hand.h"
 
 enum { OCTETS = 100000 };
@@ -203,6 +205,71 @@ static void destroyed(void **state)
     assert_int_equal(next_event(1, RDDP_EVENT_DISCONNECTED).status, 0);
 }
 
+static struct rddp_qp *one_more(void)
+{
+    struct rddp_qp_attr attr = h.qp;
+    struct rddp_qp *qp;
+
+    attr.send_cq = attr.recv_cq = h.end[0].cq;
+    qp = rddp_create_qp(h.end[0].pd, &attr);
+    assert_non_null(qp);
+    return qp;
+}
+
+static uint32_t port_of(const struct rddp_qp *qp)
+{
+    return rddp_qp_num(qp) >> ROCE_SLOT_BITS;
+}
+
+/* The number of a queue pair that is gone rests, since its last peer refuses it for a while: its port stays, although
+ * none of its queue pairs is in use, and serves the next ones, until all of its numbers rest. */
+static void numbers_rest(void **state)
+{
+    struct rddp_qp *qp[ROCE_SLOTS];
+    uint32_t port;
+
+    (void)state;
+    for (unsigned i = 0; i < ROCE_SLOTS; i++)
+        qp[i] = one_more();
+    port = port_of(qp[ROCE_SLOTS - 1]);
+    assert_int_not_equal(port, port_of(h.end[0].qp)); /* whose port keeps the host in use */
+    for (unsigned i = 0; i < ROCE_SLOTS; i++)
+        assert_int_equal(rddp_destroy_qp(qp[i]), 0);
+    for (unsigned i = 0; i < ROCE_SLOTS / 2; i++) {
+        qp[0] = one_more();
+        assert_int_equal(port_of(qp[0]), port);
+        assert_int_equal(rddp_destroy_qp(qp[0]), 0);
+    }
+}
+
+/* Without descriptors for another port, the number that has rested longest is used again. */
+static void rest_is_short(void **state)
+{
+    struct rlimit before, none = {0};
+    struct rddp_qp *qp[ROCE_SLOTS - 1];
+    uint32_t number[ROCE_SLOTS - 1], oldest = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < ROCE_SLOTS - 1; i++) { /* with the queue pair of hands_make() all of the port */
+        qp[i] = one_more();
+        number[i] = rddp_qp_num(qp[i]);
+    }
+    for (unsigned i = 0; i < ROCE_SLOTS - 1; i++)
+        assert_int_equal(rddp_destroy_qp(qp[i]), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none.rlim_max = before.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    qp[0] = one_more();
+    qp[1] = one_more();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    while (oldest < ROCE_SLOTS - 1 && rddp_qp_num(qp[0]) != number[oldest])
+        oldest++;
+    assert_true(oldest < ROCE_SLOTS / 2); /* some end in the same microsecond */
+    assert_int_not_equal(rddp_qp_num(qp[1]), rddp_qp_num(qp[0]));
+    assert_int_equal(rddp_destroy_qp(qp[0]), 0);
+    assert_int_equal(rddp_destroy_qp(qp[1]), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +278,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(again, open_ends, close_ends),
         cmocka_unit_test_setup_teardown(refused, open_ends, close_ends),
         cmocka_unit_test_setup_teardown(destroyed, open_ends, close_ends),
+        cmocka_unit_test_setup_teardown(numbers_rest, open_ends, close_ends),
+        cmocka_unit_test_setup_teardown(rest_is_short, open_ends, close_ends),
     };
 
     return cmocka_run_group_tests_name("roce_numbered", tests, NULL, NULL);
