@@ -134,7 +134,7 @@ int rcm_listen(struct rcm *cm, struct rcm_listener *listener)
         if (other->service == listener->service && !memcmp(other->local, listener->local, sizeof(other->local)))
             return -EADDRINUSE;
     }
-    listener->pending_count = 0;
+    listener->pending_count = listener->known_count = 0;
     listener->link = (struct rcm_link){NULL, NULL};
     rcm_list_init(&listener->pending);
     rcm_list_add(&cm->listeners, &listener->link);
@@ -189,23 +189,45 @@ static void rcm_give_way(struct rcm *cm, struct rcm_conn *conn)
     cm->counters.gave_way++;
 }
 
-static void make_space(struct rcm *cm, struct rcm_listener *listener, const struct rcm_path *path)
+static uint32_t rcm_share(const struct rcm_listener *listener)
+{
+    return listener->backlog >= RCM_SHARE ? listener->backlog / RCM_SHARE : 1;
+}
+
+bool rcm_is_full(const struct rcm_listener *listener)
+{
+    return listener->known_count >= rcm_share(listener);
+}
+
+/* The oldest that is not established, and how many those are, of senders that are not known. `of`: of this address
+ * alone, unless it is NULL. */
+static struct rcm_conn *oldest_pending(const struct rcm_listener *listener, const uint8_t *of, uint32_t *count)
 {
     struct rcm_conn *oldest = NULL;
-    uint32_t share = listener->backlog / RCM_SHARE, count = 0;
 
+    *count = 0;
     for (struct rcm_link *link = listener->pending.next; link != &listener->pending; link = link->next) {
         struct rcm_conn *conn = container_of(link, struct rcm_conn, in_list);
 
-        if (memcmp(conn->path.peer, path->peer, sizeof(path->peer)))
+        if (conn->path.is_known || (of && memcmp(conn->path.peer, of, sizeof(conn->path.peer)) != 0))
             continue;
-        if (!count++)
+        if (!(*count)++)
             oldest = conn;
     }
-    if (count < (share ? share : 1)) {
+    return oldest;
+}
+
+static void make_space(struct rcm *cm, struct rcm_listener *listener, const struct rcm_path *path)
+{
+    uint32_t count;
+    struct rcm_conn *oldest = oldest_pending(listener, path->peer, &count);
+
+    if (path->is_known || count < rcm_share(listener)) {
         if (listener->pending_count < listener->backlog)
             return;
-        oldest = container_of(listener->pending.next, struct rcm_conn, in_list);
+        oldest = oldest_pending(listener, NULL, &count);
+        if (!oldest)
+            oldest = container_of(listener->pending.next, struct rcm_conn, in_list);
     }
     rcm_give_way(cm, oldest);
 }
@@ -230,7 +252,9 @@ void rcm_take(struct rcm *cm, struct rcm_conn *conn)
     conn->responder_resources = m->terms.initiator_depth;
     conn->initiator_depth = m->terms.responder_resources;
     conn->listener = listener;
+    conn->is_real = conn->path.is_known;
     listener->pending_count++;
+    listener->known_count += conn->path.is_known;
     rcm_list_add(&listener->pending, &conn->in_list);
     rcm_add_local(cm, conn);
     rcm_add_remote(cm, conn);

@@ -53,6 +53,7 @@ struct rcm_path {
     uint8_t local[16], peer[16];
     uint32_t scope;     /* of link-local addresses; the host's, not compared */
     uint16_t peer_port; /* UDP port that packets are sent to; not compared. That of the REP counts from then on */
+    bool is_known;      /* the host knows that the sender has this address, which is one of its own; not compared */
 };
 
 /* Members of lists. NULL: in none. */
@@ -69,6 +70,7 @@ struct rcm_listener {
     uint32_t backlog;  /* 1 to RCM_BACKLOG_MAX */
     void *of;          /* the host's */
     uint32_t pending_count;
+    uint32_t known_count;    /* those of them whose sender is known */
     struct rcm_link pending; /* connections that are not established yet, oldest first */
     struct rcm_link link;
 };
@@ -94,7 +96,7 @@ struct rcm_conn {
     void *of;
     enum rcm_state state;
     bool active, datagram;
-    bool is_real; /* passive: the peer has received what we sent to its address */
+    bool is_real; /* passive: the peer is known, or has received what we sent to its address */
     struct rcm_path path;
     uint32_t local_id, remote_id; /* comm IDs, or the request ID */
     uint64_t transaction;         /* of the request, */
@@ -193,7 +195,11 @@ void rcm_unlisten(struct rcm *cm, struct rcm_listener *listener);
 /* Has this service ID a listener at this address? */
 bool rcm_listens(const struct rcm *cm, uint64_t service, const uint8_t *local);
 
-/* Makes the request of RCM_EVENT_REQUEST the connection `conn`. If the backlog is full, another one gives way. */
+/* Has it its share of requests from known senders? Then those should wait: see rcm_take(). */
+bool rcm_is_full(const struct rcm_listener *listener);
+
+/* Makes the request of RCM_EVENT_REQUEST the connection `conn`. If the backlog is full, another one gives way, but one
+ * of a known sender only if there are no others. */
 void rcm_take(struct rcm *cm, struct rcm_conn *conn);
 /* Rejects the request without keeping anything: a REJ, or a SIDR REP with RCM_SIDR_REJECTED. Returns 0, or -EMSGSIZE if
  * the private data are too long for it. */

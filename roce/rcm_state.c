@@ -58,8 +58,8 @@ bool rcm_may_ask(struct rcm *cm, const struct rcm_conn *conn)
     return true;
 }
 
-/* Messages come again soon. But a peer of a listener may never have asked, until it is established: what is sent to it
- * without a question is as little as the time-out allows, and no more than rcm_may_ask() says. */
+/* Messages come again soon. But a peer of a listener may never have asked, until it is known or established: what is
+ * sent to it without a question is as little as the time-out allows, and no more than rcm_may_ask() says. */
 void rcm_ask(struct rcm *cm, struct rcm_conn *conn, enum rcm_state state, uint64_t now_us)
 {
     struct rcm_wait *wait = &conn->wait;
@@ -68,7 +68,7 @@ void rcm_ask(struct rcm *cm, struct rcm_conn *conn, enum rcm_state state, uint64
     wait->tries = 0;
     wait->prolonged = false;
     wait->interval_us = wait->response_us;
-    if (!conn->listener && wait->interval_us > RCM_RESEND_FIRST_US)
+    if ((!conn->listener || conn->is_real) && wait->interval_us > RCM_RESEND_FIRST_US)
         wait->interval_us = RCM_RESEND_FIRST_US;
     rcm_timer_set(&cm->first, &conn->timer, now_us + wait->interval_us);
     if (state == RCM_REP_SENT || rcm_may_ask(cm, conn)) /* a REP answers */
@@ -106,8 +106,10 @@ void rcm_notify(struct rcm *cm, struct rcm_conn *conn, enum rcm_event_kind kind)
 static void leave_list(struct rcm *cm, struct rcm_conn *conn)
 {
     rcm_list_remove(&conn->in_list);
-    if (conn->listener)
+    if (conn->listener) {
         conn->listener->pending_count--;
+        conn->listener->known_count -= conn->path.is_known;
+    }
     conn->listener = NULL;
     if (conn->state == RCM_TIMEWAIT)
         cm->resting_count--;

@@ -14,6 +14,7 @@
 #include "loop/descriptors.h"
 #include "loop/reactor.h"
 #include "roce/io/roce_host.h"
+#include "roce/io/roce_offers.h"
 
 enum {
     ID_PORT_SHIFT = 16,         /* of a comm ID: a UDP port of its process */
@@ -23,15 +24,7 @@ enum {
     FREE_PORTS = 60999 - 32768, /* how many there are */
     MAD_AT = BTH_OCTETS + DETH_OCTETS,
     PACKET_OCTETS = RCM_PACKET_OCTETS + ICRC_OCTETS,
-    WAITING_MAX = 256, /* requests that listeners of this host have no space for; the system's limit is about ten */
-    OFFER_US = 500,    /* until they are offered again */
-};
-
-/* A request that waits for space in the queue of its listener. */
-struct waiting_request {
-    uint64_t service;
-    struct roce_run run; /* run.at is set when it is offered */
-    uint8_t packet[PACKET_OCTETS];
+    OFFER_US = 500, /* until requests that listeners of this host have no space for are offered again */
 };
 
 struct roce_cm {
@@ -42,8 +35,9 @@ struct roce_cm {
     struct roce_port *port; /* that messages leave from, and that comm IDs name; NULL: there are no users */
     uint32_t users;         /* connections and listeners */
     struct roce_cm_conn *conns;
-    struct waiting_request *waiting;     /* owned; NULL: there never were any */
-    uint32_t waiting_head, waiting_tail; /* free-running */
+    struct roce_offers offers;
+    uint64_t offered_us; /* when they were offered last */
+    uint32_t paused;     /* listeners that take no requests of this host */
 };
 
 struct roce_cm *roce_cm_of(struct roce_host *host)
@@ -159,54 +153,22 @@ static void cm_seal(const struct icrc_path *path, uint16_t identification, const
     put32le(put_bytes(p, packet, RCM_PACKET_OCTETS), crc);
 }
 
-/* Keeps a request for later; one that finds no space is lost, and sent again by its timer. */
-static void cm_keep(struct roce_cm *cm, uint64_t service, const struct roce_run *run)
-{
-    struct waiting_request *w;
-
-    if (!cm->waiting)
-        cm->waiting = calloc(WAITING_MAX, sizeof(*cm->waiting));
-    if (!cm->waiting || cm->waiting_head - cm->waiting_tail == WAITING_MAX)
-        return;
-    w = &cm->waiting[cm->waiting_head++ % WAITING_MAX];
-    w->service = service;
-    w->run = *run;
-    memcpy(w->packet, run->at, PACKET_OCTETS);
-}
-
-static void cm_offer_waiting(struct roce_cm *cm)
-{
-    while (cm->waiting_tail != cm->waiting_head) {
-        struct waiting_request *w = &cm->waiting[cm->waiting_tail % WAITING_MAX];
-
-        w->run.at = w->packet;
-        if (roce_passing_offer(&cm->host->passing, w->service, &w->run) == -EAGAIN)
-            return;
-        cm->waiting_tail++;
-    }
-}
-
-/* A request to this host goes straight to the process that listens, whoever has port 4791. Returns false if none of
- * ours does. */
+/* A request to this host goes straight to the process that listens, whoever has port 4791: from there no UDP packet
+ * has come, so it is not to a port. Returns false if none of ours listens. */
 static bool offer_here(struct roce_cm *cm, const struct roce_address *local, const struct roce_address *peer,
-                       const struct icrc_path *path, const uint8_t *packet)
+                       uint16_t from_port, const uint8_t *packet)
 {
+    struct icrc_path path = roce_address_path(local, from_port, peer, 0);
     struct roce_run run = {.octets = PACKET_OCTETS, .each = PACKET_OCTETS, .from = *local, .to = *peer};
     uint8_t sealed[PACKET_OCTETS];
     struct rcm_target target;
-    int error = -EAGAIN;
 
     if (!cm_is_near(local, peer) || !rcm_find_target(&target, packet + MAD_AT, RCM_MAD_OCTETS) || !target.is_request)
         return false;
-    cm_seal(path, 0, packet, sealed);
+    cm_seal(&path, 0, packet, sealed);
     run.at = sealed;
-    run.from_port = path->source_port;
-    run.to_port = path->destination_port;
-    if (cm->waiting_tail == cm->waiting_head)
-        error = roce_passing_offer(&cm->host->passing, target.service, &run);
-    if (error == -EAGAIN)
-        cm_keep(cm, target.service, &run);
-    return error != -ECONNREFUSED;
+    run.from_port = from_port;
+    return roce_offers_put(&cm->offers, &cm->host->passing, target.service, target.sender, &run);
 }
 
 static void cm_send(struct roce_cm *cm, struct roce_port *port, const struct rcm_path *to, const uint8_t *packet)
@@ -220,7 +182,7 @@ static void cm_send(struct roce_cm *cm, struct roce_port *port, const struct rcm
     memcpy(peer.octets, to->peer, sizeof(peer.octets));
     path = roce_address_path(&local, port->own.number, &peer, to->peer_port);
     udp_local(udp, &bound);
-    if (offer_here(cm, &local, &peer, &path, packet) ||
+    if (offer_here(cm, &local, &peer, port->own.number, packet) ||
         !roce_address_write(&peer, bound.ss_family, to->peer_port, to->scope, &address))
         return;
     udp_set_source(udp, local.octets);
@@ -248,14 +210,31 @@ static uint64_t at_most_us(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Listeners that have answered enough of this host's requests take more of them. */
+static void resume_services(struct roce_cm *cm)
+{
+    for (struct rcm_link *link = cm->rcm.listeners.next; link != &cm->rcm.listeners; link = link->next) {
+        struct roce_service *service = container_of(link, struct roce_service, listener.link);
+
+        if (service->passed.rests && !rcm_is_full(&service->listener) &&
+            !reactor_rouse(&cm->host->loop->reactor, &service->passed))
+            cm->paused--;
+    }
+}
+
 void roce_cm_settle(struct roce_cm *cm)
 {
-    uint64_t due_us = rcm_has_event(&cm->rcm) ? reactor_now_us() : rcm_deadline(&cm->rcm);
+    uint64_t now_us = reactor_now_us(), due_us = rcm_has_event(&cm->rcm) ? now_us : rcm_deadline(&cm->rcm);
 
-    cm_offer_waiting(cm);
+    if (cm->paused)
+        resume_services(cm);
+    if (cm->offers.waiting && now_us - cm->offered_us >= OFFER_US) {
+        cm->offered_us = now_us;
+        roce_offers_again(&cm->offers, &cm->host->passing);
+    }
     cm_send_all(cm);
-    if (cm->waiting_tail != cm->waiting_head)
-        due_us = at_most_us(due_us, reactor_now_us() + OFFER_US);
+    if (cm->offers.waiting)
+        due_us = at_most_us(due_us, now_us + OFFER_US);
     reactor_set_timer(&cm->host->loop->reactor, &cm->timer, due_us);
 }
 
@@ -319,6 +298,7 @@ static void cm_receive(struct roce_cm *cm, const struct roce_run *run, const str
     if (!roce_host_verifies(cm->host, &sealed, run->at, run->octets))
         return;
     path.peer_port = answer_port(run, target);
+    path.is_known = !run->socket && !run->to_port && cm_is_near(&run->to, &run->from); /* see offer_here() */
     cm_give_all(cm);
     rcm_input(&cm->rcm, &path, b->data, b->length, reactor_now_us());
     cm_give_all(cm);
@@ -369,12 +349,19 @@ static void cm_take(struct roce_manager *manager, const struct roce_run *all)
 
 /* --- listeners --------------------------------------------------------------------------------------------------- */
 
+/* Requests of this host wait in the queues of their processes while the listener has its share of them. */
 static void cm_on_passed(struct watch *watch, uint32_t events)
 {
     struct roce_service *service = container_of(watch, struct roce_service, passed);
 
+    struct roce_cm *cm = service->cm;
+
     (void)events;
-    roce_host_take_passed(service->cm->host, watch->fd);
+    roce_host_take_passed(cm->host, watch->fd);
+    if (!rcm_is_full(&service->listener) || watch->rests)
+        return;
+    reactor_rest(&cm->host->loop->reactor, watch);
+    cm->paused++;
 }
 
 /* Takes the name of the service with this port. */
@@ -437,6 +424,7 @@ void roce_cm_unlisten(struct roce_service *service)
     struct roce_host *host = cm->host;
 
     rcm_unlisten(&cm->rcm, &service->listener);
+    cm->paused -= service->passed.rests;
     reactor_unwatch(&host->loop->reactor, &service->passed);
     descriptor_close(service->passed.fd);
     cm_unuse(cm);
@@ -464,7 +452,7 @@ static void cm_fini(struct roce_manager *manager)
         cm_free(cm->conns);
     }
     reactor_forget_timer(&cm->host->loop->reactor, &cm->timer);
-    free(cm->waiting);
+    roce_offers_fini(&cm->offers);
     free(cm);
 }
 

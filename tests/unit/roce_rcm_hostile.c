@@ -20,18 +20,25 @@ static void begin(void)
     asked = answers = 0;
 }
 
-/* Another request of this peer, which becomes the next connection. */
-static void ask(uint32_t peer)
+/* Another request, which becomes the next connection. */
+static void ask_by(const struct rcm_path *path)
 {
     struct rcm_message request = rcm_request();
 
-    cw.path = rcm_peer(peer);
+    cw.path = *path;
     request.local_id = PEER_ID + asked;
     request.terms.qpn = PEER_QPN + asked;
     rcm_says(&request);
     rcm_expect(RCM_EVENT_REQUEST);
     rcm_take(&cw.cm, &conn[asked++]);
     assert_true(cw.listener.pending_count <= BACKLOG);
+}
+
+static void ask(uint32_t peer)
+{
+    const struct rcm_path path = rcm_peer(peer);
+
+    ask_by(&path);
 }
 
 /* That one was given up, and its peer was told. */
@@ -85,6 +92,40 @@ static void share(void **state)
     }
     assert_int_equal(cw.listener.pending_count, 1 + SHARE);
     assert_int_equal(conn[0].state, RCM_REQ_RECEIVED);
+}
+
+/* ROCE-CM-12: a sender that the host knows does not give way to others, whose addresses may be forged, and waits with
+ * what is more than its share. */
+static void known(void **state)
+{
+    const struct rcm_accept accept = rcm_usual_accept();
+    struct rcm_path path = rcm_peer(0);
+
+    (void)state;
+    begin();
+    path.is_known = true;
+    for (uint32_t i = 0; i < SHARE; i++) {
+        assert_false(rcm_is_full(&cw.listener));
+        ask_by(&path);
+    }
+    assert_true(rcm_is_full(&cw.listener));
+    for (uint32_t i = 0; i < BACKLOG - SHARE; i++) {
+        ask(1 + i);
+        rcm_expect_nothing();
+    }
+    for (uint32_t i = 0; i < BACKLOG; i++) {
+        ask(BACKLOG + i);
+        gave_way(SHARE + i);
+    }
+    cw.path = path;
+    rcm_accept(&cw.cm, &conn[0], &accept, cw.now_us);
+    rcm_hear(RCM_REP);
+    rcm_waits(RCM_RESEND_FIRST_US); /* it need not prove itself */
+    rcm_hear(RCM_REP);
+    assert_int_equal(cw.cm.unasked, RCM_UNASKED_MAX);
+    rcm_communicates(&cw.cm, &conn[0]);
+    rcm_expect(RCM_EVENT_ESTABLISHED);
+    assert_false(rcm_is_full(&cw.listener));
 }
 
 /* Of the smallest backlog everyone has a share of one. */
@@ -428,6 +469,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full),
         cmocka_unit_test(share),
+        cmocka_unit_test(known),
         cmocka_unit_test(least),
         cmocka_unit_test(answers_no_more_than_asked),
         cmocka_unit_test(accepted_give_way),
