@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/channel.h"
+#include "api/late_event.h"
 #include "endpoint/objects.h"
 #include "drive/await.h"
 #include "drive/inherit.h"
@@ -39,8 +40,12 @@ static struct event_node *event_take(struct rddp_event_channel *channel)
 
 int rddp_destroy_event_channel(struct rddp_event_channel *channel)
 {
-    int error = channel_leave(channel->context, &channel->member, channel->users);
+    int error = context_enter(channel->context);
 
+    if (!error && !channel->users)
+        late_events_drop(channel, true, NULL); /* first: the context may be closed once the channel has left it */
+    if (!error)
+        error = channel_leave(channel->context, &channel->member, channel->users);
     if (error)
         return error;
     event_drop(&channel->events);
@@ -139,18 +144,20 @@ int rddp_withdraw_events(struct rddp_event_channel *channel, const void *user)
 
     if (count)
         return count;
-    count = (int)event_withdraw(channel, EVENT_OWN, user, &list);
+    count = (int)late_events_drop(channel, false, user); /* first: what comes meanwhile is in the channel */
+    count += (int)event_withdraw(channel, EVENT_OWN, user, &list);
     event_drop(&list);
     return count;
 }
 
 int rddp_migrate_events(struct rddp_event_channel *from, struct rddp_event_channel *to, const void *user)
 {
-    int error = context_enter(from->context);
+    int count = context_enter(from->context);
 
-    if (error)
-        return error;
+    if (count)
+        return count;
     if (to->context != from->context)
         return -EINVAL;
-    return (int)event_move(from, to, EVENT_OWN, user);
+    count = (int)late_events_move(from, to, user);
+    return count + (int)event_move(from, to, EVENT_OWN, user);
 }

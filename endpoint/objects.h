@@ -223,6 +223,8 @@ struct rddp_context {
     uint32_t random[64];          /* guarded by mrs_lock, as `randoms`: random bits for keys */
     uint32_t randoms;             /* unused entries of `random` */
     struct ids qp_numbers;
+    struct late_event *late;                       /* guarded by the lock of the first loop: see api/late_event.c */
+    _Atomic uint32_t late_count;                   /* how many those are */
     _Atomic uint32_t objects;                      /* PDs, CQs, channels and devices, which keep the context open */
     _Atomic bool is_fd_known;                      /* the application has the descriptor of its loop */
     _Atomic uint32_t armed;                        /* CQs that a thread may be waiting for */

@@ -269,6 +269,14 @@ bool rcm_find_target(struct rcm_target *target, const uint8_t *mad, uint32_t oct
     return true;
 }
 
+uint64_t rcm_timewait_us(unsigned code)
+{
+    enum { LEAST = 14, MOST_US = 10000000, UNIT = 8 };
+    uint64_t us = ((UINT64_C(1) << ((code < LEAST ? LEAST : code & 31) - UNIT)) + 1) * 1000;
+
+    return us < MOST_US ? us : MOST_US;
+}
+
 /* --- packets --------------------------------------------------------------------------------------------------- */
 
 bool rcm_is_packet(const struct bth *b)

@@ -155,6 +155,10 @@ bool rcm_is_packet(const struct bth *b);
 /* Writes the headers of a packet and the MAD behind them: RCM_PACKET_OCTETS. */
 void rcm_packet(uint8_t *p, const uint8_t *mad, uint32_t psn);
 
+/* How long a connection rests whose packets wait for an acknowledgement as long as this code says: as Linux's, but at
+ * most ten seconds. */
+uint64_t rcm_timewait_us(unsigned code);
+
 /* The octets of payload of a path MTU with this code, 0 if there is none, and the code of an MTU, 0 if it has none. */
 uint32_t rcm_mtu(unsigned code);
 uint8_t rcm_mtu_code(uint32_t octets);

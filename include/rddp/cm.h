@@ -161,8 +161,13 @@ RDDP_API int rddp_migrate_listener(struct rddp_listener *listener, struct rddp_e
  * type; -ENOMEM. Not for signal handlers. */
 RDDP_API int rddp_post_event(struct rddp_event_channel *channel, const struct rddp_event *event);
 
-/* Of the program's own events with this `user`, withdraw those that wait, or move them to the end of another channel.
- * Return how many there were. -EINVAL: channels of two contexts. */
+/* The same event, but it comes after `delay_ms`, behind those that wait then. Returns 0. -EINVAL: another type;
+ * -ENOMEM; or, in a child of fork() that has not used its context yet, what rddp_connect() returns. */
+RDDP_API int rddp_post_event_later(struct rddp_event_channel *channel, const struct rddp_event *event,
+                                   uint32_t delay_ms);
+
+/* Of the program's own events with this `user`, withdraw those that wait or come later, or move them to another
+ * channel, those that wait to its end. Return how many there were. -EINVAL: channels of two contexts. */
 RDDP_API int rddp_withdraw_events(struct rddp_event_channel *channel, const void *user);
 RDDP_API int rddp_migrate_events(struct rddp_event_channel *from, struct rddp_event_channel *to, const void *user);
 

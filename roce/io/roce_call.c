@@ -13,7 +13,6 @@ enum {
     ACK_TIMEOUT =
         17, /* code: 0.5 s until a packet counts as not answered; it is sent again sooner, by the round trip */
     HOP_LIMIT = 64,
-    TIMEWAIT_US = ROCE_REST_US,
     AGAIN_US = 5000, /* between a refusal and the next call */
 };
 
@@ -255,7 +254,7 @@ int roce_call_connect(struct endpoint_roce *e, const struct rddp_qp *qp, const s
         .ack_timeout = ACK_TIMEOUT,
         .response_timeout = RCM_TIMEOUT_DEFAULT,
         .cm_retries = RCM_RETRIES_MAX,
-        .timewait_us = TIMEWAIT_US,
+        .timewait_us = rcm_timewait_us(ACK_TIMEOUT),
         .data = e->call.own,
         .octets = (uint8_t)attr->private_data_length,
     };
@@ -286,6 +285,7 @@ int roce_call_take(struct endpoint_roce *e, struct roce_cm *cm, const struct rcm
     if (error)
         return error;
     e->call.peer = event->message->terms;
+    e->call.ack_timeout = event->message->route.ack_timeout;
     call_keep_private(&e->call, event->message, RCM_IP_OCTETS);
     rcm_take(roce_cm_engine(cm), &e->call.conn->conn);
     return 0;
@@ -294,8 +294,9 @@ int roce_call_take(struct endpoint_roce *e, struct roce_cm *cm, const struct rcm
 static int call_accept(struct endpoint_roce *e, struct rddp_qp *qp, const struct rddp_conn_attr *attr, uint64_t now_us)
 {
     struct rcm_conn *conn = &e->call.conn->conn;
-    struct rcm_accept accept = {
-        .timewait_us = TIMEWAIT_US, .data = attr->private_data, .octets = (uint8_t)attr->private_data_length};
+    struct rcm_accept accept = {.timewait_us = rcm_timewait_us(e->call.ack_timeout),
+                                .data = attr->private_data,
+                                .octets = (uint8_t)attr->private_data_length};
     int error = own_terms(e, qp, attr, &accept.terms);
 
     /* What the two agree on is the less of both, as rcm_accept() has it. */

@@ -15,6 +15,7 @@ struct roce_call {
     bool left;                 /* we have ended it */
     uint64_t limit_us;         /* passive, accepted: until when the peer must have answered; 0: it has */
     uint64_t startup_us;       /* that limit, from the answer on */
+    uint8_t ack_timeout;       /* passive: a code, of the peer's packets */
     uint32_t psn, mtu;         /* active: what the peer was told of us */
     struct rcm_connect asked;  /* active: the whole of it, to call again */
     uint8_t own[RCM_IP_PRIVATE];

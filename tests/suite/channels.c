@@ -296,6 +296,52 @@ static void own_events(void **state)
     assert_int_equal(rddp_destroy_event_channel(second), 0);
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* They come when their time has come, where they were moved to meanwhile, and not if they were withdrawn. */
+static void late_events(void **state)
+{
+    enum { SOON_MS = 20, NEVER_MS = 3600000 };
+    struct pair *pair = of(state);
+    struct rddp_event_channel *channel = pair->server.events;
+    struct rddp_event_channel *second = make_channel(&pair->server);
+    int number = 5;
+    struct rddp_event *event, wrong = {.type = RDDP_EVENT_USER - 1};
+    const struct rddp_event late = {
+        .type = own, .user = pair, .private_data = &number, .private_data_length = sizeof(number)};
+    uint64_t from_ms = now_ms();
+
+    assert_int_equal(rddp_post_event_later(channel, &wrong, 0), -EINVAL);
+    assert_int_equal(rddp_post_event_later(channel, &late, SOON_MS), 0);
+    number = 6; /* it was copied */
+    assert_int_equal(post_own(channel, 1, NULL), 0);
+    assert_int_equal(next_event(channel).status, -1);
+    assert_true(is_readable(channel, PAIR_WAIT_MS));
+    assert_true(now_ms() - from_ms >= SOON_MS - 1);
+    assert_int_equal(rddp_get_event(channel, &event), 0);
+    assert_ptr_equal(event->user, pair);
+    memcpy(&number, event->private_data, sizeof(number));
+    assert_int_equal(number, 5);
+    rddp_ack_event(event);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(rddp_post_event_later(channel, &late, i ? NEVER_MS : SOON_MS), 0);
+    assert_int_equal(rddp_migrate_events(channel, second, channel), 0);
+    assert_int_equal(rddp_migrate_events(channel, second, pair), 3);
+    assert_ptr_equal(next_event(second).user, pair);
+    assert_false(is_readable(channel, 0));
+    assert_int_equal(rddp_withdraw_events(channel, pair), 0);
+    assert_int_equal(rddp_withdraw_events(second, pair), 2);
+    assert_false(is_readable(second, 0));
+    assert_int_equal(rddp_post_event_later(second, &late, NEVER_MS), 0); /* goes with its channel */
+    assert_int_equal(rddp_destroy_event_channel(second), 0);
+}
+
 /* They do not get into the way of events of the library, whatever their `user` is. */
 static void own_among_others(void **state)
 {
@@ -321,7 +367,7 @@ int main(void)
         PAIR_TEST(accepted_elsewhere), PAIR_TEST(accepted_in_another_context),
         PAIR_TEST(qp_moves),           PAIR_TEST(listener_moves),
         PAIR_TEST(moves_on_and_on),    PAIR_TEST(own_events),
-        PAIR_TEST(own_among_others),
+        PAIR_TEST(late_events),        PAIR_TEST(own_among_others),
     };
 
     return pair_run("channels", tests, sizeof(tests) / sizeof(*tests), false);

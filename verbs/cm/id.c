@@ -46,6 +46,7 @@ static void on_qp_going(struct verbs_qp *qp)
 {
     struct cm_id *id = qp->id;
 
+    id->has_left = true;
     if (cm_is_datagram(id))
         ; /* datagrams have no connection that could be over */
     else if (id->state == CM_CONNECTED && !cm_channel_post(id, RDMA_CM_EVENT_DISCONNECTED, 0))
@@ -75,6 +76,22 @@ int cm_id_disconnect(struct cm_id *id)
     int error = rddp_disconnect(id->qp->rddp);
 
     return error == -ENOTCONN ? rddp_fail_qp(id->qp->rddp) : error;
+}
+
+/* As the kernel reckons, from the time-out of acknowledgements: the passive end rests from its own end of the
+ * connection on. Without memory the event does not come. */
+static uint32_t rest_ms(const struct cm_id *id)
+{
+    enum { USUAL = 17, MOST = 31, UNIT = 8 };
+    unsigned code = id->ack_timeout > USUAL ? id->ack_timeout : USUAL;
+
+    return (UINT32_C(1) << ((code < MOST ? code : MOST) - UNIT)) + 1;
+}
+
+void cm_id_rest(struct cm_id *id)
+{
+    if (cm_is_ib(id) && !cm_is_datagram(id) && id->state == CM_OVER && id->has_left && !id->rests)
+        id->rests = !cm_channel_post_later(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, rest_ms(id));
 }
 
 /* The application destroys its queue pair later, or never: its channel must not wait for that. */
