@@ -9,8 +9,9 @@
 #include "verbs/cm/datagram.h"
 
 /* perftest's server closes its first listener before it opens the second, and its client crashes if it is refused in
- * between. With an adapter the client is too slow to meet that. */
-enum { RETRY_REFUSED_MS = 200 };
+ * between. With an adapter the client is too slow to meet that; on a busy machine 200 ms are not enough for the server.
+ */
+enum { RETRY_REFUSED_MS = 1000 };
 
 /* RoCE; or iWARP in which the acceptor may speak first, as programs for InfiniBand do. */
 static void set_wire(struct rddp_wire_attr *wire, const struct ibv_device *device)
