@@ -32,6 +32,8 @@ static const struct opt opts[] = {
     {0, "tcp-ref", NULL, "measure plain TCP in turn with each run, and print the ratio", OPT_FLAG, AT(tcp_ref), 0, 0},
     {'e', "events", NULL, "sleep until something comes, instead of polling; raw TCP too", OPT_FLAG, AT(events), 0, 0},
     {0, "stable", NULL, "bandwidth: promise not to change what is being sent", OPT_FLAG, AT(stable), 0, 0},
+    {0, "walk", "SIZE", "bandwidth: walk through SIZE of memory at both ends; raw TCP too", OPT_TEXT, AT(walk_text), 0,
+     0},
     {0, "idle", "N", "do only this: open N idle connections and print their memory; server: keep at most N", OPT_U64,
      AT(idle), 1, 1000000},
     {0, "turn", "SECONDS", "server: let a client keep others waiting for this long (default 600)", OPT_SECONDS,
@@ -81,6 +83,16 @@ static void parse_sizes(struct perf_options *options)
     for (size_t i = 0; i < options->size_count[0]; i++)
         options->size_max = options->sizes[0][i] > options->size_max ? options->sizes[0][i] : options->size_max;
     options->size_max = options->size_max > HEAD ? options->size_max : HEAD;
+}
+
+static void parse_walk(struct perf_options *options)
+{
+    if (!parse_one_size(options->walk_text, &options->walk))
+        usage_error("--walk %s: sizes are from 1 to 256M", options->walk_text);
+    for (size_t i = 0; options->bandwidth && i < options->size_count[KIND_BANDWIDTH]; i++)
+        if (options->sizes[KIND_BANDWIDTH][i] > options->walk)
+            usage_error("--walk %s: messages are longer", options->walk_text);
+    options->size_max = options->walk > options->size_max ? options->walk : options->size_max;
 }
 
 static void default_sizes(struct perf_options *options)
@@ -134,6 +146,8 @@ static void perf_complete(struct perf_options *options)
         parse_sizes(options);
     else
         default_sizes(options);
+    if (options->walk_text)
+        parse_walk(options);
     if (!options->repeat)
         options->repeat = options->tcp_ref ? 5 : 1;
     if (options->count && options->seconds > 0)

@@ -53,6 +53,17 @@ for window in 1 2 3 4096; do
     count "window $window" 3 ' verified'
 done
 expect 0 "time" "$rddp" perf --loopback -t 0.02 write
+for size in 1 63 4K 1000K; do # the places of 1 and 63 octets do not fill the memory exactly
+    expect 0 "walk, $size" "$rddp" perf --loopback --bw --walk 1000K -n 40 -s "$size" write send read
+    count "walk, $size" 3 ' verified'
+done
+expect 0 "walk, raw TCP" "$rddp" perf --loopback --bw --walk 3M --tcp-ref -r 1 -n 10 --json write
+expect_json "walk, raw TCP" 'v["walk_octets"] == 3 << 20 and v["results"][0]["raw_bytes_per_second"] > 0'
+expect 0 "no walk" "$rddp" perf --loopback --bw -n 10 --json write
+expect_json "no walk" 'v["walk_octets"] == 0'
+expect 2 "walk less than a message" "$rddp" perf --loopback --bw --walk 4K -s 4097 write
+expect_one_line "walk less than a message" perf
+expect 2 "walk nothing" "$rddp" perf --loopback --walk 0 write
 # The server completes nothing during a Read test, which may last longer than the time after which it gives up a peer.
 if [ -n "${RDDP_LONG:-}" ]; then
     limit=400 expect 0 "longer than the silence" "$rddp" perf --loopback --bw -s 8 -r 1 -t 33 read

@@ -36,12 +36,20 @@ void atomic_request(const struct lane *lane, enum op op, uint64_t number, struct
     };
 }
 
+/* Where a request that is not the last begins in its part: at the start, or behind the one before it. */
+static uint64_t place_of_request(const struct test *test, uint64_t number)
+{
+    uint64_t places = test->walk / test->size;
+    return places ? (number - 1) % places * test->size : 0;
+}
+
 /* The last one moves octets that no other has, to where no other goes: a lost one may come after it. */
 static void data_request(const struct lane *lane, const struct test *test, uint64_t number, struct rddp_sge *sge,
                          struct rddp_send_wr *wr)
 {
     bool last = number == test->count, read = test->op == OP_READ;
-    uint64_t source = last ? lane->size : 0, sink = (last ? 2 : 3) * lane->size;
+    uint64_t at = last ? 0 : place_of_request(test, number);
+    uint64_t source = (last ? lane->size : 0) + at, sink = (last ? 2 : 3) * lane->size + at;
     uint64_t part = read ? sink : source, remote_part = read ? source : sink;
     *sge = region_sge(&lane->data, part, (uint32_t)test->size);
     if (lane->source && !read)

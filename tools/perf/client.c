@@ -93,8 +93,10 @@ static int run_tcp_bandwidth(struct client *client, struct row *row)
 {
     double best = 0;
     struct run best_run = {0};
-    struct tcp_test test = {
-        .kind = KIND_BANDWIDTH, .count = row->test.size * row->test.count, .events = row->test.events};
+    struct tcp_test test = {.kind = KIND_BANDWIDTH,
+                            .count = row->test.size * row->test.count,
+                            .events = row->test.events,
+                            .walk = row->test.walk};
     if (test.count < tcp_octets_min)
         test.count = tcp_octets_min;
     for (int i = 0; i < TCP_READS; i++) {
@@ -224,7 +226,8 @@ static struct test plan_test(const struct perf_options *options, enum op op, enu
                          .kind = kind,
                          .size = size,
                          .window = (uint32_t)(options->window ? options->window : window),
-                         .events = options->events};
+                         .events = options->events,
+                         .walk = kind == KIND_BANDWIDTH ? options->walk : 0};
 }
 
 /* An atomic has one size. */
@@ -267,7 +270,7 @@ static int greet(struct client *client, const struct target *target)
     int code = lane_open(lane, &client->endpoint, client->options->stable);
     if (!code)
         code = endpoint_connect(&client->endpoint, target, &qp_attr, &attr, lane_prepare, lane, &lane->qp, NULL, NULL);
-    uint64_t size = HEAD;
+    uint64_t size = client->options->walk > HEAD ? client->options->walk : HEAD;
     for (size_t i = 0; i < client->report.row_count; i++)
         size = client->report.rows[i].test.size > size ? client->report.rows[i].test.size : size;
     if (!code)

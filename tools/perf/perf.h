@@ -54,8 +54,10 @@ struct perf_options {
     uint64_t count; /* 0: `seconds` decide */
     double seconds;
     uint64_t repeat, window, idle; /* 0: not said */
-    uint64_t size_max;             /* server: the largest message that a client may ask for */
-    double turn_s;                 /* server: how long a client may keep others waiting */
+    const char *walk_text;
+    uint64_t walk;     /* octets of memory that messages walk through; 0: those of one message */
+    uint64_t size_max; /* server: the largest message that a client may ask for */
+    double turn_s;     /* server: how long a client may keep others waiting */
     struct rddp_wire_attr wire;
 };
 
@@ -63,6 +65,7 @@ struct test {
     enum op op;
     enum kind kind;
     uint64_t size, count, nonce;
+    uint64_t walk;   /* bandwidth: as in perf_options */
     uint32_t window; /* bandwidth: requests outstanding */
     bool events;     /* both sides sleep until something comes */
 };
@@ -240,7 +243,8 @@ extern const uint64_t tcp_read_sizes[TCP_READS]; /* octets that the receiver ask
 struct tcp_test {
     enum kind kind;
     uint64_t size, count;
-    bool events; /* who receives sleeps */
+    uint64_t walk; /* bandwidth: octets of memory that both ends walk through; 0: one call's, again and again */
+    bool events;   /* who receives sleeps */
 };
 
 int tcp_client(struct lane *lane, const struct tcp_test *test, struct run *run);

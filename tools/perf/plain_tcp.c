@@ -32,7 +32,9 @@ struct stream {
     uint64_t still_ns;    /* when it was first seen that nothing moves; 0: something has moved since the last look */
     unsigned tries;
     int flags;             /* of recv(): MSG_DONTWAIT, or 0: it sleeps */
-    unsigned char *buffer; /* CALL octets */
+    unsigned char *buffer; /* `octets` of them, CALL at least */
+    size_t octets, at;     /* the next call begins there; it stays 0 unless the memory is walked through */
+    bool walks;
 };
 
 static int trouble(const char *what)
@@ -41,16 +43,18 @@ static int trouble(const char *what)
                         : fail(EXIT_FAILED, "raw TCP: %s: %s", what, error_text(errno));
 }
 
-static int stream_open(struct stream *stream, int fd, bool events)
+static int stream_open(struct stream *stream, int fd, bool events, uint64_t walk)
 {
     const struct timeval step = {.tv_usec = SIGNAL_MS * 1000};
     int one = 1;
     stream->fd = fd;
     stream->flags = events ? 0 : MSG_DONTWAIT;
-    stream->buffer = malloc(CALL);
+    stream->walks = walk > 0;
+    stream->octets = walk > CALL ? (size_t)walk : CALL;
+    stream->buffer = malloc(stream->octets);
     if (!stream->buffer)
         return fail(EXIT_FAILED, "no memory");
-    memset(stream->buffer, 1, CALL);
+    memset(stream->buffer, 1, stream->octets);
     /* A blocked call returns now and then, so that a peer that does nothing cannot hold this side. */
     bool failed = setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) ||
                   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &step, sizeof(step)) ||
@@ -87,13 +91,30 @@ static int look_at_clock(struct stream *stream, bool moved)
     return 0;
 }
 
+/* Where a call for up to `most` octets begins, and how many of them are there. */
+static unsigned char *next_octets(const struct stream *stream, uint64_t most, size_t *octets)
+{
+    size_t left = stream->octets - stream->at;
+    *octets = most < left ? (size_t)most : left;
+    return stream->buffer + stream->at;
+}
+
+static void step_on(struct stream *stream, ssize_t moved)
+{
+    if (stream->walks && moved > 0)
+        stream->at = (stream->at + (size_t)moved) % stream->octets;
+}
+
 static int plain_send_all(struct stream *stream, uint64_t n)
 {
     int code = 0;
     while (n && !code) {
-        ssize_t sent = send(stream->fd, stream->buffer, n < CALL ? (size_t)n : CALL, MSG_NOSIGNAL);
+        size_t octets;
+        const unsigned char *from = next_octets(stream, n < CALL ? n : CALL, &octets);
+        ssize_t sent = send(stream->fd, from, octets, MSG_NOSIGNAL);
         if (sent < 0 && errno != EINTR && errno != EAGAIN)
             return trouble("send");
+        step_on(stream, sent);
         if (sent < 0) /* that took SIGNAL_MS */
             stream->tries |= LOOK_TRIES - 1;
         n -= sent > 0 ? (uint64_t)sent : 0;
@@ -102,17 +123,20 @@ static int plain_send_all(struct stream *stream, uint64_t n)
     return code;
 }
 
-/* Takes `n` octets by polling or asleep, at most `call` at a time, always into the same place. */
+/* Takes `n` octets by polling or asleep, at most `call` at a time, into the same place unless the stream walks. */
 static int receive_all(struct stream *stream, uint64_t n, size_t call)
 {
     unsigned empty = 0;
     int code = 0;
     while (n && !code) {
-        ssize_t got = recv(stream->fd, stream->buffer, n < call ? (size_t)n : call, stream->flags);
+        size_t octets;
+        unsigned char *to = next_octets(stream, n < call ? n : call, &octets);
+        ssize_t got = recv(stream->fd, to, octets, stream->flags);
         if (!got)
             return fail(EXIT_FAILED, "raw TCP: closed by the peer");
         if (got < 0 && errno != EAGAIN && errno != EINTR)
             return trouble("receive");
+        step_on(stream, got);
         n -= got > 0 ? (uint64_t)got : 0;
         empty = got > 0 ? 0 : empty + 1;
         if (got <= 0 && !stream->flags) /* that took SIGNAL_MS */
@@ -191,6 +215,8 @@ int tcp_server(struct lane *lane, const struct message *start, uint64_t deadline
     uint16_t port = 0;
     if (!start->size || start->size > CALL)
         return fail(EXIT_PROTOCOL, "raw TCP: the peer asked to read no or too many octets");
+    if (start->offset > lane->size)
+        return fail(EXIT_PROTOCOL, "raw TCP: the peer asked to walk through more memory than it has here");
     int listener = listen_beside(lane, &port);
     if (listener < 0)
         return trouble("listen");
@@ -202,7 +228,7 @@ int tcp_server(struct lane *lane, const struct message *start, uint64_t deadline
     close(listener);
     double cpu_s = 0;
     if (!code)
-        code = stream.fd < 0 ? trouble("accept") : stream_open(&stream, stream.fd, start->value == 1);
+        code = stream.fd < 0 ? trouble("accept") : stream_open(&stream, stream.fd, start->value == 1, start->offset);
     if (!code)
         code = plain_answer(&stream, start, &cpu_s);
     stream_close(&stream);
@@ -256,13 +282,14 @@ int tcp_client(struct lane *lane, const struct tcp_test *test, struct run *run)
                             .kind = (uint8_t)test->kind,
                             .value = test->events,
                             .size = test->size,
-                            .count = test->count};
+                            .count = test->count,
+                            .offset = test->walk};
     struct message result;
     int code = lane_ask(lane, &start, CONTROL_READY, &result);
     if (code)
         return code;
     struct stream stream = {.fd = connect_beside(lane, (uint16_t)result.value)};
-    code = stream.fd < 0 ? trouble("connect") : stream_open(&stream, stream.fd, test->events);
+    code = stream.fd < 0 ? trouble("connect") : stream_open(&stream, stream.fd, test->events, test->walk);
 
     bool bandwidth = test->kind == KIND_BANDWIDTH;
     if (!code)

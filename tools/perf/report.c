@@ -283,6 +283,7 @@ void report_json(const struct report *report)
     json_bool(&json, "markers_received", info->rx_markers);
     json_bool(&json, "events", report->options->events);
     json_bool(&json, "stable", report->options->stable);
+    json_u64(&json, "walk_octets", report->options->walk);
     json_open(&json, "results", '[');
     for (const struct row *row = report->rows; row < report->rows + report->row_count; row++)
         json_row(&json, row, report->options->tcp_ref);
