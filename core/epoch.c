@@ -24,16 +24,18 @@ void epoch_leave(struct epoch_reader *reader)
     atomic_store_explicit(&reader->epoch, 0, memory_order_release);
 }
 
-struct epoch_reader *epoch_enter_any(struct epochs *epochs, uint32_t first)
+struct epoch_reader *epoch_enter_any(struct epochs *epochs, uint32_t first, uint32_t wish)
 {
+    uint32_t slots = epochs->count - first, at = wish < slots ? wish : wish % slots;
     uint64_t now = atomic_load(&epochs->now);
 
-    for (uint32_t i = first; i < epochs->count; i++) {
+    for (uint32_t i = 0; i < slots; i++, at = at + 1 < slots ? at + 1 : 0) {
+        struct epoch_reader *reader = &epochs->reader[first + at];
         uint64_t outside = 0;
 
-        if (!atomic_load_explicit(&epochs->reader[i].epoch, memory_order_relaxed) &&
-            atomic_compare_exchange_strong(&epochs->reader[i].epoch, &outside, now))
-            return &epochs->reader[i];
+        if (!atomic_load_explicit(&reader->epoch, memory_order_relaxed) &&
+            atomic_compare_exchange_strong(&reader->epoch, &outside, now))
+            return reader;
     }
     return NULL;
 }

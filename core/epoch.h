@@ -28,9 +28,10 @@ void epochs_init(struct epochs *epochs, struct epoch_reader *slots, uint32_t cou
 void epoch_enter(struct epochs *epochs, struct epoch_reader *reader);
 void epoch_leave(struct epoch_reader *reader);
 
-/* Like epoch_enter() for a reader without its own slot: takes a free one from index `first` on. Returns NULL if none
- * is free. */
-struct epoch_reader *epoch_enter_any(struct epochs *epochs, uint32_t first);
+/* Like epoch_enter() for a reader without its own slot: takes a free one from index `first` on. It looks first at
+ * the one with the number `wish` among them, or with what is left of that number: readers with different wishes do not
+ * write to each other's cache lines. Returns NULL if none is free. */
+struct epoch_reader *epoch_enter_any(struct epochs *epochs, uint32_t first, uint32_t wish);
 
 /* For a reader that currently uses nothing: leaves and enters again. `reader` may be NULL. */
 void epoch_renew(struct epochs *epochs, struct epoch_reader *reader);

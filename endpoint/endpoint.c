@@ -129,7 +129,8 @@ static void endpoint_work_and_release(struct endpoint *endpoint, enum endpoint_r
     struct epoch_reader *reader;
 
     if (!endpoint->reader) /* became the holder by ringing, so it has not entered yet */
-        endpoint->reader = epoch_enter_any(&context->mrs.epochs, context->loops);
+        endpoint->reader =
+            epoch_enter_any(&context->mrs.epochs, context->loops, (uint32_t)(loop->reader - context->readers));
     reader = endpoint->reader;
     if (!reader) {
         leave_to_driver(endpoint);

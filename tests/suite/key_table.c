@@ -25,7 +25,7 @@ static void growing_waits(void **state)
     struct rddp_context *context = rddp_open(NULL);
     struct rddp_pd *pd = rddp_alloc_pd(context);
     struct mr_slots *old = context->mrs.slots;
-    struct epoch_reader *reader = epoch_enter_any(&context->mrs.epochs, context->loops);
+    struct epoch_reader *reader = epoch_enter_any(&context->mrs.epochs, context->loops, 0);
     pthread_t thread;
 
     (void)state;

@@ -77,11 +77,24 @@ static void one_who_stays_may_renew(void **state)
 static void places_for_anybody(void **state)
 {
     (void)state;
-    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1), &place[1]);
-    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1), &place[2]);
-    assert_null(epoch_enter_any(&e.mrs.epochs, 1)); /* place 0 is not shared */
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1, 0), &place[1]);
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1, 0), &place[2]);
+    assert_null(epoch_enter_any(&e.mrs.epochs, 1, 0)); /* place 0 is not shared */
     epoch_leave(&place[1]);
-    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1), &place[1]);
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1, 0), &place[1]);
+    epoch_leave(&place[1]);
+    epoch_leave(&place[2]);
+}
+
+/* Readers with different wishes get different places, and go round where theirs is taken. */
+static void places_by_wish(void **state)
+{
+    (void)state;
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1, 3), &place[2]);
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1, 1), &place[1]);
+    epoch_leave(&place[2]);
+    assert_ptr_equal(epoch_enter_any(&e.mrs.epochs, 1, 0), &place[2]);
+    assert_null(epoch_enter_any(&e.mrs.epochs, 1, 7));
     epoch_leave(&place[1]);
     epoch_leave(&place[2]);
 }
@@ -330,6 +343,7 @@ int main(void)
         TEST(only_those_before),
         TEST(one_who_stays_may_renew),
         TEST(places_for_anybody),
+        TEST(places_by_wish),
         TEST(completes_when_they_have_left),
         TEST(alone_it_is_told_at_once),
         TEST(two_wait_for_two),
