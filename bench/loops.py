@@ -3,17 +3,19 @@
 """loops.py BUILD [LOOPS...] - what several loops, each with a processor of its own, have to pass to each other: counted, not
 timed. Workers of bench/loops take turns in one process under valgrind (lackey), which prints each access to memory. Here each
 worker is a processor with a cache of its own that never forgets; a line that another processor has written, or that has to be
-taken from others to be written, moves. Prints JSON: for CQs of one's own, and for one CQ of all, for messages one at a time
-(workers change after each: the worst that can come) and in lists of 32, and for each number of loops (1 2 4 8 16 by default):
-instructions and moves of lines a message, the moves of the line that moves most, and the messages a second that follow from
-that and what `bench/loops measure` says of this machine. What the kernel shares is not seen."""
+taken from others to be written, moves. Prints JSON: for CQs of one's own and for one CQ of all with messages one at a time
+(workers change after each: the worst that can come), for one CQ with lists of 32, and for each number of loops (1 2 4 8 16 by
+default): instructions and moves of lines a message, the moves of the line that moves most, and the messages a second that
+follow from that and what `bench/loops measure` says of this machine. What the kernel shares is not seen.
+"""
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 
-LINE, TURNS, WARM = 64, 8, 3
+LINE, TURNS, WARM, ROUNDS = 64, 8, 3, 5
 MARK, WORKERS_MAX = 0x200000000, 16  # as bench/loops.c has them
 
 
@@ -61,7 +63,7 @@ def simulate(lines, loops):
 
 
 def counted(program, loops, cqs, length):
-    """What a message costs with so many loops: instructions, moves, and the moves of the line that moves most."""
+    """What a message costs with this number of loops: instructions, moves, and the moves of the line that moves most."""
     with tempfile.TemporaryDirectory() as directory:
         os.mkfifo(directory + "/trace")
         with subprocess.Popen(["valgrind", "-q", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", "--log-file="
@@ -77,18 +79,25 @@ def counted(program, loops, cqs, length):
 
 
 def rate(loops, cost, measured):
-    """Messages a second: a worker's own time and that of its moves; and no line moves twice at once."""
-    each_s, move_s = 1 / measured["one_worker"], measured["line_ns"] / 1e9
+    """Messages a second: a worker's own time, as it has it beside another one that shares nothing, and that of its moves;
+    and no line moves twice at once."""
+    each_s, move_s = 2 / measured["two_apart"], measured["line_ns"] / 1e9
     free = loops / (each_s + cost["moves"] * move_s)
     return min(free, 1 / (cost["hottest"] * move_s)) if cost["hottest"] else free
 
 
+def measure(program, length):
+    """Medians of rounds in which all take their turn."""
+    command = [program, "measure", os.environ.get("BENCH_SECONDS", "0.2"), str(length)]
+    rounds = [json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout) for _ in range(ROUNDS)]
+    return {what: statistics.median(one[what] for one in rounds) for what in rounds[0]}
+
+
 def scale(program, counts):
     result = []
-    for length in 1, 32:
-        measured = json.loads(subprocess.run([program, "measure", os.environ.get("BENCH_SECONDS", "0.5"), str(length)],
-                                             capture_output=True, check=True, text=True).stdout)
-        for cqs in "own", "one":
+    for length, kinds in (1, ["own", "one"]), (32, ["one"]):
+        measured = measure(program, length)
+        for cqs in kinds:
             costs = {loops: counted(program, loops, cqs, length) for loops in counts}
             result.append({"cqs": cqs, "list": length, "measured": measured, "loops": [
                 {"loops": loops, **cost, "messages_per_second": rate(loops, cost, measured)}

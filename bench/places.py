@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 """places.py - where two programs measure: loopback, or two network namespaces with a veth pair of an MTU between them.
 Each end has a processor of its own where there are two, whatever the program."""
+import contextlib
 import os
 import shutil
 import socket
@@ -95,6 +96,27 @@ class Veth(Place):
 
     def free_port(self):
         return "18600"
+
+
+@contextlib.contextmanager
+def neighbour():
+    """A process that computes, on any processor. Gives a function: what it has had of one since it began."""
+    process = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    begun = time.monotonic()
+
+    def share():
+        with open("/proc/%d/stat" % process.pid, encoding="ascii") as stat:
+            words = stat.read().rsplit(")", 1)[1].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - begun)
+    try:
+        yield share
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Busy(Place):
+    name = "loopback, beside a neighbour that computes"
 
 
 def all_places():

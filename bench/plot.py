@@ -3,8 +3,8 @@
 import html
 import math
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 64, 12, 12, 44
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a3db8", "#a0522d", "#6b8e23", "#e0002d",
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480, 300, 60, 14, 12, 44
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#8f5bd0", "#a0522d", "#6b8e23", "#e0002d",
            "#00a3a3", "#888888"]
 RAW = "currentColor"  # raw TCP, what all is compared to
 
@@ -69,21 +69,22 @@ def lines(curves, x_label, y_label, x_text):
               text(14, HEIGHT / 2, y_label, more=' transform="rotate(-90 14 %.1f)"' % (HEIGHT / 2))]
     for name, colour, dashes, curve in curves:
         at = [(x_axis.at(x), y_axis.at(y)) for x, y in curve]
-        parts.append('<polyline fill="none" stroke="%s" stroke-width="2" stroke-dasharray="%s" points="%s"/>' % (
-            colour, dashes, " ".join("%.1f,%.1f" % point for point in at)))
+        parts.append('<polyline fill="none" stroke="%s" %s points="%s"/>' % (
+            colour, 'stroke-dasharray="%s" opacity=".6"' % dashes if dashes else 'stroke-width="2"',
+            " ".join("%.1f,%.1f" % point for point in at)))
         for (x, y), (px, py) in zip(curve, at):
-            parts.append('<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"><title>%s, %s: %s</title></circle>' % (
-                px, py, colour, html.escape(name), x_text(x), si(y)))
+            parts.append('<circle cx="%.1f" cy="%.1f" r="%s" fill="%s"><title>%s, %s: %s</title></circle>' % (
+                px, py, "2.5" if dashes else "3.5", colour, html.escape(name), x_text(x), si(y)))
     return svg(parts, HEIGHT, y_label + " over " + x_label)
 
 
 def bars(values, label):
     """Each value is (name, colour, figure); from zero, so that lengths compare."""
-    row, left = 24, 190
+    row, left = 24, 178
     most = max(figure for *_, figure in values)
     parts = []
     for at, (name, colour, figure) in enumerate(values):
-        width, y = (WIDTH - left - 80) * figure / most, at * row
+        width, y = (WIDTH - left - 60) * figure / most, at * row
         parts += [text(left - 8, y + 16, name, "end"),
                   '<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>' % (left, y + 3, width, row - 6, colour),
                   text(left + width + 6, y + 16, si(figure), "start")]

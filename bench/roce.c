@@ -389,10 +389,10 @@ static void run_active(const struct roce_job *job)
     packets = packets < UDP_BATCH_PACKETS ? packets : UDP_BATCH_PACKETS;
     await_step(1);
     if (job->traffic == RAW)
-        board->value = raw_udp_batches(&own, &to, raw_packet(), packets, RAW_AHEAD, duration_s) * raw_packet() *
+        board->value = raw_udp_batches(&own, &to, raw_packet(), packets, RAW_AHEAD, 0, duration_s) * raw_packet() *
                        packets / duration_s / 1e9;
     else if (job->traffic == RAW_TRIP)
-        board->value = duration_s / raw_udp_batches(&own, &to, SMALL, 1, 1, duration_s) / 2 * 1e6;
+        board->value = duration_s / raw_udp_batches(&own, &to, SMALL, 1, 1, 0, duration_s) / 2 * 1e6;
     else
         roce_active(job);
     board->cpu_s = ends_cpu_s() - cpu;

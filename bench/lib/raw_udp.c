@@ -48,18 +48,39 @@ static int count_answers(struct udp *udp, struct udp_stage *stage)
     return answers;
 }
 
-static void send_raw_batch(struct udp *udp, const struct sockaddr_storage *to, uint32_t octets, uint32_t packets)
-{
-    static const uint8_t zeros[UINT16_MAX];
+/* Memory whose octets are sent, and where the next packet begins. */
+struct source {
+    uint8_t *octets;
+    size_t size, at;
+};
 
-    for (uint32_t i = 0; i < packets; i++)
-        udp_lend(udp, to, zeros, octets, false);
+static struct source source_of(size_t walk, uint32_t octets)
+{
+    struct source source = {.size = walk > octets ? walk : octets};
+
+    source.octets = malloc(source.size);
+    if (!source.octets)
+        ends_fail("memory", 0);
+    memset(source.octets, 1, source.size);
+    return source;
+}
+
+static void send_raw_batch(struct udp *udp, const struct sockaddr_storage *to, struct source *source, uint32_t octets,
+                           uint32_t packets)
+{
+    for (uint32_t i = 0; i < packets; i++) {
+        if (source->at + octets > source->size)
+            source->at = 0;
+        udp_lend(udp, to, source->octets + source->at, octets, false);
+        source->at += octets;
+    }
     udp_flush(udp);
 }
 
 double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *to, uint32_t octets, uint32_t packets,
-                       int ahead, double seconds)
+                       int ahead, size_t walk, double seconds)
 {
+    struct source source = source_of(walk, octets);
     struct sockaddr_storage peer = {0};
     uint64_t end, now, heard, answered = 0;
     struct udp_stage stage;
@@ -73,7 +94,7 @@ double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *
         int n;
 
         for (; under_way < ahead; under_way++)
-            send_raw_batch(&udp, &peer, octets, packets);
+            send_raw_batch(&udp, &peer, &source, octets, packets);
         n = count_answers(&udp, &stage);
         if (n)
             heard = now;
@@ -82,5 +103,6 @@ double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *
         if (now > heard + PATIENCE_NS)
             under_way = 0;
     }
+    free(source.octets);
     return (double)answered;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # bench.sh - one short round of `make bench` over loopback: figures of all wires, ratios to raw TCP of the same round, plots
-# that an XML reader accepts, and the page for the documents. How fast anything is does not matter here.
+# that an XML reader accepts, and the page of the tree, which follows from its JSON. How fast anything is does not matter here.
 # shellcheck disable=SC2154 # tmp is tool.sh's
 set -u
 # shellcheck source=tests/lib/tool.sh disable=SC1091
@@ -19,8 +19,9 @@ for what in "latency, loopback, iWARP" "asleep, loopback" "messages, loopback" "
 import json, re, statistics, sys, xml.dom.minidom
 result = json.load(open(sys.argv[1] + "/bench.json"))
 page = open(sys.argv[1] + "/bench.html").read()
-assert len(result["rounds"]) == 2 and result["series"]
+assert result["rounds"] == 2 and result["series"]
 for series in result["series"]:
+    assert len(series["load"]) == len(series["stolen"]) == 2 and series["footprint"] is not None
     assert series["points"] and all(len(values) == 2 and min(values) > 0 for point in series["points"]
                                     for what, values in point.items() if what != "x"), series
     assert series["series"] in page
@@ -36,7 +37,23 @@ if "latency" in sys.argv[2] or "asleep" in sys.argv[2]:
     assert "%.2f" % statistics.median(a / b for a, b in zip(ours, raw)) in page, "the ratio is that of a round"
 PYTHON
 done
-expect 0 "the page" python3 "$RDDP_SOURCE_DIR/bench/report.py" "$tmp/bench.json" --page
-expect_text "the page" '# Measured'
+expect 0 "the table" python3 "$RDDP_SOURCE_DIR/bench/report.py" "$tmp/bench.json"
+expect_text "the table" "Of raw TCP's"
+# What is published follows from the run alone: a figure or a word that was changed by hand is noticed.
+mkdir "$tmp/tree" "$tmp/tree/doc"
+cp -r "$RDDP_SOURCE_DIR/bench" "$tmp/tree/bench"
+report=(python3 "$tmp/tree/bench/report.py")
+expect 0 "publish" "${report[@]}" --publish "$tmp/bench.json"
+expect 0 "check" "${report[@]}" --check
+grep -q '^# Measured' "$tmp/tree/doc/measured.md" || wrong "no page"
+for file in doc/measured.md bench/report.html; do
+    cp "$tmp/tree/$file" "$tmp/kept"
+    sed -i '$s/$/ /' "$tmp/tree/$file"
+    expect 1 "check, $file changed" "${report[@]}" --check
+    expect_text "check, $file changed" "$file"
+    cp "$tmp/kept" "$tmp/tree/$file"
+done
+expect 0 "join" "${report[@]}" --join "$tmp/joined.json" "$tmp/bench.json" "$tmp/bench.json"
+cmp -s <(python3 -m json.tool "$tmp/joined.json") <(python3 -m json.tool "$tmp/bench.json") || wrong "join: not the same"
 expect 1 "a measurement that fails" env RDDP_TOOL="$(command -v false)" "${bench[@]}"
 finish bench
