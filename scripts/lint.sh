@@ -92,6 +92,7 @@ members() { scripts/members.py --self-test; }
 pages() { scripts/pages.py --self-test; }
 documents() { scripts/documents.py --self-test; }
 commits() { scripts/commits.sh --self-test; }
+measured() { PYTHONDONTWRITEBYTECODE=1 python3 bench/report.py --check; }
 
 scripts() { shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR "${shell[@]}"; }
 
@@ -117,6 +118,7 @@ check members python3 "members"
 check pages python3 "manual pages"
 check documents python3 "documents"
 check commits git "commits"
+check measured python3 "published measurements"
 check analysis cppcheck "cppcheck"
 check scripts shellcheck "shellcheck"
 [ ${#failed[@]} -eq 0 ] || exit 1
