@@ -157,14 +157,15 @@ static bool is_empty(struct doorbell_batch *batch)
 }
 
 /* What is deferred meanwhile waits for the next call: others may go on posting. */
-void batch_ring(struct loop *loop)
+bool batch_ring(struct loop *loop)
 {
     struct doorbell_batch *batch = &loop->batch;
     struct endpoint *endpoint;
+    bool was_empty = is_empty(batch);
 
     for (unsigned round = 0; round < 2; round++) { /* one for what another thread has taken */
         if (is_empty(batch))
-            return;
+            return !was_empty;
         batch_take(batch);
         while (ring_first(batch, &endpoint))
             if (endpoint)
@@ -172,6 +173,7 @@ void batch_ring(struct loop *loop)
     }
     if (!is_empty(batch) && batch_is_unwatched(batch))
         loop_wake(loop);
+    return !was_empty;
 }
 
 static bool is_deferred(struct rddp_qp *qp)
@@ -232,10 +234,10 @@ uint64_t batch_serve(struct loop *loop)
     return LATEST_US;
 }
 
-void batch_sleep(struct loop *loop)
+bool batch_sleep(struct loop *loop)
 {
     atomic_fetch_add(&loop->batch.sleepers, 1);
-    batch_ring(loop);
+    return batch_ring(loop);
 }
 
 void batch_wake_up(struct loop *loop)

@@ -21,8 +21,8 @@ enum batch_verdict {
 enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests);
 
 /* Rings the deferred doorbells of a loop, but for those whose poster is posting right now; from any thread. Waits for
- * no other thread. */
-void batch_ring(struct loop *loop);
+ * no other thread. Returns whether a doorbell was deferred: what has left since may be complete. */
+bool batch_ring(struct loop *loop);
 
 /* By the loop's thread before it sleeps: rings what has waited long enough. Returns for how many microseconds the
  * thread may sleep; UINT64_MAX: until it is woken. */
@@ -30,8 +30,8 @@ uint64_t batch_serve(struct loop *loop);
 
 /* Without a thread. Between batch_sleep() and batch_wake_up() the caller sleeps until the loop is woken; also for good,
  * on behalf of an application that has the loop's descriptor. batch_answer(), by the driver, follows each round, which
- * may have reset the eventfd. */
-void batch_sleep(struct loop *loop);
+ * may have reset the eventfd. batch_sleep() rings first, and returns as batch_ring(). */
+bool batch_sleep(struct loop *loop);
 void batch_wake_up(struct loop *loop);
 void batch_answer(struct loop *loop);
 

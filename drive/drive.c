@@ -36,15 +36,17 @@ static void rouse(struct loop *loop)
     loop_unlock(loop);
 }
 
+/* What the deferred doorbells send is often complete at once, and no descriptor tells. So the caller sleeps only if
+ * there were none. */
 static bool sleep_for(struct rddp_context *context, int timeout_ms)
 {
-    bool came;
+    bool came, rang = false;
 
     for (uint32_t i = 0; i < context->loops; i++) {
-        batch_sleep(&context->loop[i]);
+        rang |= batch_sleep(&context->loop[i]);
         rouse(&context->loop[i]);
     }
-    came = sleep_at_loops(context, timeout_ms);
+    came = sleep_at_loops(context, rang ? 0 : timeout_ms);
     for (uint32_t i = 0; i < context->loops; i++)
         batch_wake_up(&context->loop[i]);
     return came;

@@ -2,6 +2,7 @@
 /* doorbell_manual.c - a context without a thread: which posts leave at once, which are deferred, what sends those. */
 #include <poll.h>
 #include <pthread.h>
+#include <time.h>
 
 #include "endpoint/objects.h"
 #include "tests/suite/lib/manual.h"
@@ -120,6 +121,26 @@ static void what_sends(void **state)
     wait_until_placed(posted);
 }
 
+/* An application that found the CQ empty and sleeps: what its own call sends completes there, and it must look again.
+ */
+static void sleeps_not_over_completions(void **state)
+{
+    struct timespec begun, now;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        assert_true(defer());
+        clock_gettime(CLOCK_MONOTONIC, &begun);
+        assert_int_equal(rddp_progress(here.context, PAIR_WAIT_MS), 0);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        assert_true(now.tv_sec - begun.tv_sec < PAIR_WAIT_MS / 2000);
+        poll_one();
+        wait_until_placed(posted);
+        assert_int_equal(rddp_progress(here.context, 1),
+                         0); /* takes what would end the next sleep for another reason */
+    }
+}
+
 /* An application that waits at the descriptor is woken, whether it asked for it before the posts or after them. */
 static void at_the_descriptor(void **state)
 {
@@ -174,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(never_polled, set_up, manual_close),
         cmocka_unit_test_setup_teardown(what_sends, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(sleeps_not_over_completions, set_up, manual_close),
         cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, manual_close),
         cmocka_unit_test_setup_teardown(another_thread_sleeps, set_up, manual_close),
     };
