@@ -135,6 +135,10 @@ enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send
 /* A whole message: seg->head, and then the payload. */
 enum fault place_datagram(struct qp *qp, const struct seg *seg, struct inbound *in);
 
+/* whole.c: takes the Send that `seg`, the next of the stream, is by itself. Returns false if it is none, or not a
+ * simple one: nothing has changed, but it may have claimed its receive. */
+bool whole_take(struct qp *qp, const struct seg *seg, enum fault *fault);
+
 /* place.c: copy only the payload of a segment whose turn has not come, and record nothing. Without seg->data nothing
  * moves. */
 enum fault place_ahead_message(struct qp *qp, const struct seg *seg, const struct inbound *in);

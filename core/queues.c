@@ -206,8 +206,11 @@ static void count_written(struct written *w, const struct seg *seg)
 static enum fault queues_place(struct qp *qp, const struct seg *seg)
 {
     bool in_order = seg->begin == qp->rx_pos;
-    enum fault fault = operation[seg->op].take(qp, seg, in_order);
+    enum fault fault;
 
+    if (in_order && seg->op == SEG_SEND && whole_take(qp, seg, &fault))
+        return fault;
+    fault = operation[seg->op].take(qp, seg, in_order);
     if (fault)
         return fault;
     qp->rx_octets += seg->length;

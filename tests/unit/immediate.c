@@ -104,7 +104,7 @@ static void leaves_alone(void **state)
 static void takes_a_receive(void **state)
 {
     (void)state;
-    post_buffers(6);
+    post_buffers(8);
     assert_int_equal(arrive(&s, a_write(remote->key, remote->start, data, 30, 0)), FAULT_NONE);
     assert_int_equal(arrive(&s, a_write(remote->key, remote->start + 30, data, 12, SEG_LAST)), FAULT_NONE);
     expect_quiet(&s.recv_cq);
@@ -123,7 +123,12 @@ static void takes_a_receive(void **state)
     assert_int_equal(arrive(&s, a_write(0, 0, data, 0, SEG_LAST)), FAULT_NONE);
     assert_int_equal(arrive(&s, an_immediate(6, of_write)), FAULT_NONE);
     expect_imm(5, RDDP_WC_RECV_RDMA_WITH_IMM, 0);
-    assert_int_equal(arrive(&s, an_immediate(7, of_write)), FAULT_NO_RECEIVE);
+    assert_int_equal(arrive(&s, a_write(remote->key, remote->start, data, 20, SEG_LAST)), FAULT_NONE);
+    assert_int_equal(arrive(&s, a_send(7, 0, data, 8, SEG_LAST)), FAULT_NONE);
+    expect_wc(&s.recv_cq, 6, RDDP_WC_SUCCESS);
+    assert_int_equal(arrive(&s, an_immediate(8, of_write)), FAULT_NONE);
+    expect_imm(7, RDDP_WC_RECV_RDMA_WITH_IMM, 0);
+    assert_int_equal(arrive(&s, an_immediate(9, of_write)), FAULT_NO_RECEIVE);
 }
 
 /* A response to a Read of ours may arrive in between: it belongs to none of the peer's requests. */

@@ -144,6 +144,11 @@ static void receive_is_absent(void **state)
     assert_int_equal(s.qp.note.key, far->key);
     give_up(&s);
     expect_wc(&s.recv_cq, 5, RDDP_WC_LOC_PROT_ERR);
+    stage_again(NULL);
+    assert_int_equal(post_recv(&s, 6, &sge[1], 1), 0);
+    assert_int_equal(arrive(&s, a_send(1, 0, data, 9, SEG_LAST)), FAULT_LOCAL_KEY);
+    give_up(&s);
+    expect_wc(&s.recv_cq, 6, RDDP_WC_LOC_PROT_ERR);
 }
 
 static void receive_is_there(void **state)

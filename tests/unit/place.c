@@ -119,6 +119,41 @@ static void test_scatter(void **state)
     }
 }
 
+/* A Send of one segment fills its receive as one of several segments does, up to the last octet, and both
+ * count the same messages and octets. */
+static void test_whole(void **state)
+{
+    enum { FRONT = 40 };
+    const struct rddp_sge sge[] = {piece_of(local, 7, FRONT), piece_of(local, 90, 10)};
+    uint8_t out[FRONT + 10];
+    uint64_t octets = s.qp.rx_octets;
+    struct rddp_wc wc;
+
+    (void)state;
+    for (uint32_t n = 0, msn = 1; n <= sizeof(out); n++) {
+        uint32_t first = n < FRONT ? n : FRONT;
+
+        for (uint32_t cut = 0; cut <= n; cut += n / 2 + 1, msn++) {
+            engine_remember(&e);
+            pattern(out, n, msn);
+            memcpy(want_of(&e, local) + 7, out, first);
+            memcpy(want_of(&e, local) + 90, out + first, n - first);
+            assert_int_equal(post_recv(&s, msn, sge, 2), 0);
+            if (cut)
+                assert_int_equal(arrive(&s, a_send(msn, 0, out, cut, 0)), FAULT_NONE);
+            expect_quiet(&s.recv_cq);
+            assert_int_equal(arrive(&s, a_send(msn, cut, out + cut, n - cut, SEG_LAST)), FAULT_NONE);
+            wc = expect_wc(&s.recv_cq, msn, RDDP_WC_SUCCESS);
+            assert_int_equal(wc.byte_len, n);
+            assert_int_equal(wc.opcode, RDDP_WC_RECV);
+            assert_int_equal(wc.qp_num, s.qp.attr.number);
+            engine_expect(&e);
+            octets += n;
+        }
+    }
+    assert_int_equal(s.qp.rx_octets, octets);
+}
+
 /* Receives of an SRQ are checked against the SRQ's domain, not the queue pair's. */
 static void test_srq_domain(void **state)
 {
@@ -177,7 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STAGE_TEST(test_write),      STAGE_TEST(test_empty_tagged), STAGE_TEST(test_empty_send),
         STAGE_TEST(test_empty_read), STAGE_TEST(test_scatter),      STAGE_TEST(test_srq_domain),
-        STAGE_TEST(test_longest),
+        STAGE_TEST(test_longest),    STAGE_TEST(test_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

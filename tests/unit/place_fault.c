@@ -83,6 +83,20 @@ static void receive_outside(struct bench *b)
     assert_int_equal(post_recv(&b->s, 1, &sge, 1), 0);
 }
 
+static void receive_sealed(struct bench *b)
+{
+    const struct rddp_sge sge = piece_of(b->mr[SEALED], 0, 64);
+
+    assert_int_equal(post_recv(&b->s, 1, &sge, 1), 0);
+}
+
+static void receive_theirs(struct bench *b)
+{
+    const struct rddp_sge sge = piece_of(b->mr[THEIRS], 0, 64);
+
+    assert_int_equal(post_recv(&b->s, 1, &sge, 1), 0);
+}
+
 static void receive_half(struct bench *b)
 {
     receive(b);
@@ -182,6 +196,8 @@ static const struct row {
     {"send: number already used", receive, SEG_SEND, 0, 0, 0, 8, SEG_LAST, FAULT_MSN, 0, 1},
     {"send: number skipped", receive_half, SEG_SEND, 0, 2, 0, 8, SEG_LAST, FAULT_MSN, 2, 1},
     {"send: begins in the middle", receive, SEG_SEND, 0, 1, 1, 8, 0, FAULT_MO, 1, 0},
+    {"send: all of it in the middle", receive, SEG_SEND, 0, 1, 1, 8, SEG_LAST, FAULT_MO, 1, 0},
+    {"send: all of it again", receive_half, SEG_SEND, 0, 1, 0, 8, SEG_LAST, FAULT_MO, 0, 32},
     {"send: begins again", receive_half, SEG_SEND, 0, 1, 0, 8, 0, FAULT_MO, 0, 32},
     {"send: a gap", receive_half, SEG_SEND, 0, 1, 33, 8, 0, FAULT_MO, 33, 32},
     {"send: an overlap", receive_half, SEG_SEND, 0, 1, 31, 8, 0, FAULT_MO, 31, 32},
@@ -192,6 +208,10 @@ static const struct row {
     /* faults of this side's own memory and CQ */
     {"send: receive not writable", receive_bad, SEG_SEND, 0, 1, 0, 64, SEG_LAST, FAULT_LOCAL_KEY, 0, 0},
     {"send: receive outside its region", receive_outside, SEG_SEND, 0, 1, 0, 33, SEG_LAST, FAULT_LOCAL_KEY, 0, 0},
+    {"send: the only piece not writable", receive_sealed, SEG_SEND, 0, 1, 0, 8, SEG_LAST, FAULT_LOCAL_KEY, 0, 0},
+    {"send: the only piece of another domain", receive_theirs, SEG_SEND, 0, 1, 0, 8, SEG_LAST, FAULT_LOCAL_KEY, 0, 0},
+    {"send: one octet more than the only piece", receive_sealed, SEG_SEND, 0, 1, 0, 65, SEG_LAST, FAULT_TOO_LONG, 65,
+     64},
     {"send: no room for its completion", receive_cq_full, SEG_SEND, 0, 1, 0, 0, SEG_LAST, FAULT_CQ_FULL, 0, 0},
     /* RDMAP-5.3-03: `region` selects the key to invalidate */
     {"invalidate: unknown", receive, SEG_SEND, UNKNOWN, 1, 0, 0, SEG_LAST | SEG_INVALIDATE, FAULT_INVALIDATE, 0, 0},
