@@ -85,6 +85,27 @@ void loop_work(struct loop *loop)
     run_round(loop);
 }
 
+/* The socket that spoke last, unless it is time for all. Returns whether it has spoken again. */
+static bool ask_hot(struct loop *loop)
+{
+    struct endpoint *hot = loop->hot;
+    uint32_t before = loop->receipts;
+
+    if (!hot || hot->blocked || !hot->kind->polls_for_sleepers || !(++loop->hot_turns % HOT_TURNS))
+        return false;
+    hot->kind->poll(hot);
+    return loop->receipts != before;
+}
+
+/* What else is ready stays so, and ends the next sleep at once. */
+void loop_work_woken(struct loop *loop)
+{
+    bool is_called = loop_is_asked(loop) || atomic_load(&loop->batch.watch) != BATCH_UNWATCHED;
+
+    if (is_called || !ask_hot(loop))
+        loop_work(loop);
+}
+
 void loop_poll(struct loop *loop)
 {
     struct endpoint *hot;

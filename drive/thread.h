@@ -10,8 +10,10 @@ int loop_start(struct loop *loop);
 void loop_stop(struct loop *loop);
 
 /* Do one round of work without waiting, by the driver. loop_poll() is for a poller: most of the time it
- * asks only the link that spoke last. */
+ * asks only the link that spoke last. loop_work_woken() is for who has slept at the loop, and was woken: it asks that
+ * link first, and all others if it has nothing, or every sixteenth time. */
 void loop_work(struct loop *loop);
+void loop_work_woken(struct loop *loop);
 void loop_poll(struct loop *loop);
 
 /* By the driver, who holds no endpoint: a link that rests is reported again. Before a thread sleeps at the loop, which

@@ -49,6 +49,7 @@ struct endpoint_kind {
 
     /* Driver, who does not hold the endpoint: receives for a busy poller, unless another thread holds the endpoint. */
     void (*poll)(struct endpoint *endpoint);
+    bool polls_for_sleepers; /* poll() does no less than is done when its descriptor is ready */
 
     /* Driver, for loop->owing: what was withheld for the application's answer may leave now. NULL: nothing is. */
     void (*release)(struct endpoint *endpoint);

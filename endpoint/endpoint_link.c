@@ -243,6 +243,7 @@ static const struct endpoint_kind stream = {
     .tick = endpoint_link_tick,
     .owes = endpoint_link_owes,
     .poll = poll_link,
+    .polls_for_sleepers = true,
     .accept = endpoint_link_accept_conn,
     .reject = reject_conn,
     .finish = endpoint_link_finish,

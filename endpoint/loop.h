@@ -61,6 +61,7 @@ struct loop {
     struct epoch_reader *reader; /* the driver's slot, in which it is inside while it holds endpoints */
     unsigned holding;            /* the number of endpoints that the driver holds */
     struct endpoint *hot;        /* the endpoint whose socket was ready last: a busy poller asks it first */
+    uint32_t receipts;           /* how often a socket had something */
     unsigned hot_turns;
     struct endpoint *resting; /* its link is out of the epoll set, since a poller asks it all the time; or NULL */
     unsigned lone_polls;      /* how often it was asked since something was last roused */
@@ -122,5 +123,12 @@ void loops_ask_for_spans(struct rddp_context *context);
 bool loop_is_asked(const struct loop *loop);
 
 void loop_clear_wake(struct loop *loop); /* resets the eventfd */
+
+/* By the driver: something has come for this endpoint. */
+static inline void loop_note_receipt(struct loop *loop, struct endpoint *endpoint)
+{
+    loop->hot = endpoint;
+    loop->receipts++;
+}
 
 #endif

@@ -151,7 +151,7 @@ bool transfer_receive(struct endpoint *endpoint)
         else if (n == 0)
             conn_rx_end(&endpoint->conn, endpoint->loop->stage.octets, reactor_now_us());
         else
-            endpoint->loop->hot = endpoint;
+            loop_note_receipt(endpoint->loop, endpoint);
         if (n <= 0)
             return true;
         octets += (size_t)n;

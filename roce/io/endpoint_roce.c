@@ -100,7 +100,7 @@ static void endpoint_roce_take(struct roce_user *user, const struct roce_run *ru
     uint64_t now_us = reactor_now_us();
 
     endpoint_hold(endpoint);
-    endpoint->loop->hot = endpoint;
+    loop_note_receipt(endpoint->loop, endpoint);
     roce_pair_take(e, run, now_us);
     roce_call_received(e);
     withhold(e, now_us);

@@ -147,7 +147,7 @@ static void endpoint_ud_take(struct roce_user *user, const struct roce_run *run)
     struct endpoint *endpoint = &e->endpoint;
 
     endpoint_hold(endpoint);
-    endpoint->loop->hot = endpoint;
+    loop_note_receipt(endpoint->loop, endpoint);
     take_datagrams(e, run, reactor_now_us());
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
     endpoint_release(endpoint, ENDPOINT_DRIVER);

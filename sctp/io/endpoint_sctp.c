@@ -101,7 +101,7 @@ static void endpoint_sctp_turn(void *owner)
     struct endpoint *endpoint = &e->endpoint;
 
     endpoint_hold(endpoint);
-    endpoint->loop->hot = endpoint;
+    loop_note_receipt(endpoint->loop, endpoint);
     endpoint_sctp_receive(e, reactor_now_us());
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
     endpoint_release(endpoint, ENDPOINT_DRIVER);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* woken.c - a sleeper that is woken asks the connection that spoke last, and not the epoll set; all others are served
+ * in time. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+
+#include "endpoint/objects.h"
+#include "tests/suite/lib/manual.h"
+
+enum { MESSAGES = 160, MESSAGES_MAX = 1000000 };
+
+static atomic_uint rounds; /* at the epoll set of `here` */
+static struct rddp_listener *door;
+static struct rddp_qp *second;
+static struct rddp_conn_attr to_second;
+
+int epoll_wait(int fd, struct epoll_event *event, int events, int timeout_ms)
+{
+    static _Atomic(void *) real;
+    int (*call)(int, struct epoll_event *, int, int);
+
+    if (!real)
+        real = dlsym(RTLD_NEXT, "epoll_wait");
+    *(void **)&call = real;
+    if (here.context && fd == here.context->loop->reactor.epoll_fd)
+        rounds++;
+    return call(fd, event, events, timeout_ms);
+}
+
+/* A message of `there` for a receive of `here`. */
+static void send_to_here(void)
+{
+    struct rddp_sge sge = {(uintptr_t)there.memory, MANUAL_SIZE, rddp_mr_key(there.mr)};
+    struct rddp_sge to = {(uintptr_t)here.memory, MANUAL_SIZE, rddp_mr_key(here.mr)};
+    struct rddp_recv_wr receive = {.sg_list = &to, .num_sge = 1}, *bad_receive;
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND}, *bad;
+
+    assert_int_equal(rddp_post_recv(here.qp, &receive, &bad_receive), 0);
+    assert_int_equal(rddp_post_send(there.qp, &wr, &bad), 0);
+}
+
+/* Sleeps until the message is here. Only rddp_progress() drives the loop. */
+static void sleep_for_message(void)
+{
+    struct rddp_wc wc;
+
+    send_to_here();
+    while (!cq_poll(&here.cq->cq, &wc, 1))
+        assert_int_equal(rddp_progress(here.context, -1), 0);
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+}
+
+static int set_up(void **state)
+{
+    struct rddp_send_wr first = {.opcode = RDDP_WR_RDMA_WRITE}, *bad;
+
+    manual_open(state);
+    first.remote_addr = (uintptr_t)there.memory; /* until the initiator has sent something, the responder may not */
+    first.rkey = rddp_mr_key(there.mr);
+    assert_int_equal(rddp_post_send(here.qp, &first, &bad), 0);
+    sleep_for_message();
+    return 0;
+}
+
+static void without_the_epoll_set(void **state)
+{
+    (void)state;
+    rounds = 0;
+    for (unsigned i = 0; i < MESSAGES; i++)
+        sleep_for_message();
+    assert_in_range(rounds, MESSAGES / 16, MESSAGES / 2);
+}
+
+static void call_from_there(void)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rddp_qp_attr attr;
+    struct sockaddr_storage addr;
+
+    rddp_qp_attr_init(&attr);
+    attr.send_cq = attr.recv_cq = there.cq;
+    second = rddp_create_qp(there.pd, &attr);
+    assert_non_null(second);
+    rddp_conn_attr_init(&to_second);
+    to_second.wire.first_delay_ms = 0;
+    door = rddp_listen(here.events, (struct sockaddr *)&any, sizeof(any), 1, &to_second.wire, NULL);
+    assert_non_null(door);
+    rddp_listener_addr(door, &addr);
+    assert_int_equal(rddp_connect(second, there.events, (struct sockaddr *)&addr, sizeof(any), &to_second), 0);
+}
+
+/* While messages come all the time, another end connects. */
+static void others_too(void **state)
+{
+    struct rddp_event *event = NULL;
+    int error = -EAGAIN;
+
+    (void)state;
+    call_from_there();
+    assert_int_equal(fcntl(rddp_event_channel_fd(here.events), F_SETFL, O_NONBLOCK), 0);
+    for (int i = 0; error == -EAGAIN && i < MESSAGES_MAX; i++) {
+        sleep_for_message();
+        error = rddp_get_event(here.events, &event);
+    }
+    assert_int_equal(error, 0);
+    assert_int_equal(event->type, RDDP_EVENT_CONNECT_REQUEST);
+    assert_int_equal(rddp_reject(event->request, NULL, 0), 0);
+    rddp_ack_event(event);
+    rddp_destroy_qp(second);
+    rddp_destroy_listener(door);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_the_epoll_set, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(others_too, set_up, manual_close),
+    };
+
+    return cmocka_run_group_tests_name("woken", tests, NULL, NULL);
+}
