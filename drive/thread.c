@@ -24,6 +24,8 @@
 
 enum {
     HOT_TURNS = 16,           /* poll the socket that spoke last this many times before polling all */
+    IN_VAIN = 8,              /* first polls after a sleep that found nothing: the next ones ask nothing ... */
+    AGAIN = 16,               /* ... but for every sixteenth */
     SERVED = 4,               /* wake-ups in a row that found a poller at work: the thread parks */
     MISSED = 3,               /* looks in a row that found work and no poller: it leaves the park */
     HERE_US = 5,              /* a poller whose last poll is no older than this is still at work */
@@ -102,24 +104,46 @@ void loop_work_woken(struct loop *loop)
 {
     bool is_called = loop_is_asked(loop) || atomic_load(&loop->batch.watch) != BATCH_UNWATCHED;
 
-    if (is_called || !ask_hot(loop))
+    loop->was_woken = !is_called && ask_hot(loop);
+    if (!loop->was_woken)
         loop_work(loop);
 }
 
-void loop_poll(struct loop *loop)
+static void ask_links(struct loop *loop)
 {
-    struct endpoint *hot;
+    struct endpoint *hot = loop->hot;
 
-    settle_debt(loop);
-    hot = loop->hot;
-    if (!loop->context->manual) /* otherwise there is no thread that wants to know */
-        atomic_store_explicit(&loop->polled_us, reactor_now_us(), memory_order_relaxed);
-    if (loop->resting && loop->resting != hot)
-        loop_rouse(loop);
     if (hot && !hot->blocked && ++loop->hot_turns % HOT_TURNS)
         hot->kind->poll(hot);
     else
         run_round(loop);
+}
+
+/* An application that sleeps until something comes, takes it, and polls until nothing is left asks once in vain before
+ * it sleeps again. Its sleep sees what has come meanwhile. */
+static void poll_after_sleep(struct loop *loop)
+{
+    uint32_t before = loop->receipts;
+
+    loop->was_woken = false;
+    if (++loop->polls_in_vain > IN_VAIN && loop->polls_in_vain % AGAIN)
+        return;
+    ask_links(loop);
+    if (loop->receipts != before)
+        loop->polls_in_vain = 0;
+}
+
+void loop_poll(struct loop *loop)
+{
+    settle_debt(loop);
+    if (!loop->context->manual) /* otherwise there is no thread that wants to know */
+        atomic_store_explicit(&loop->polled_us, reactor_now_us(), memory_order_relaxed);
+    if (loop->resting && loop->resting != loop->hot)
+        loop_rouse(loop);
+    if (loop->was_woken)
+        poll_after_sleep(loop);
+    else
+        ask_links(loop);
 }
 
 /* --- the thread ------------------------------------------------------------------------------------------------ */

@@ -63,6 +63,8 @@ struct loop {
     struct endpoint *hot;        /* the endpoint whose socket was ready last: a busy poller asks it first */
     uint32_t receipts;           /* how often a socket had something */
     unsigned hot_turns;
+    bool was_woken;           /* it was asked for one who slept, and no poll came since */
+    unsigned polls_in_vain;   /* the first ones after a sleep, in a row, that found nothing */
     struct endpoint *resting; /* its link is out of the epoll set, since a poller asks it all the time; or NULL */
     unsigned lone_polls;      /* how often it was asked since something was last roused */
     _Atomic(struct endpoint *) owing; /* withholds something until the next poll, or until something sleeps; or NULL */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* woken.c - a sleeper that is woken asks the connection that spoke last, and not the epoll set; all others are served
- * in time. */
+/* woken.c - a sleeper that is woken asks the connection that spoke last, and not the epoll set, and does not ask in
+ * vain before it sleeps again; all others are served in time. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -75,6 +75,45 @@ static void without_the_epoll_set(void **state)
     assert_in_range(rounds, MESSAGES / 16, MESSAGES / 2);
 }
 
+/* Polls once, with nothing to find. Returns whether it left the sockets alone. */
+static bool poll_asks_nothing(void)
+{
+    unsigned turns = here.context->loop->hot_turns;
+    struct rddp_wc wc;
+
+    assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
+    return here.context->loop->hot_turns == turns;
+}
+
+/* Between two sleeps there is nothing to find: most of the first polls ask nothing, and of those that follow all do. */
+static void no_poll_in_vain(void **state)
+{
+    unsigned left_out = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        sleep_for_message();
+        left_out += poll_asks_nothing();
+        assert_false(poll_asks_nothing());
+    }
+    assert_in_range(left_out, MESSAGES / 2, MESSAGES - MESSAGES / 16);
+}
+
+/* What comes between a sleep and a poll is found without another sleep. */
+static void polls_find_all(void **state)
+{
+    struct rddp_wc wc;
+
+    (void)state;
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        sleep_for_message();
+        send_to_here();
+        while (!rddp_poll_cq(here.cq, 1, &wc))
+            continue;
+        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    }
+}
+
 static void call_from_there(void)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -118,6 +157,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(without_the_epoll_set, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(no_poll_in_vain, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(polls_find_all, set_up, manual_close),
         cmocka_unit_test_setup_teardown(others_too, set_up, manual_close),
     };
 
