@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* instructions.c - messages between two contexts of one thread, for tests/instructions.sh to count what each end
- * executes. instructions OPERATION OCTETS LIST TIMES: TIMES lists of LIST messages of OCTETS octets, by write, send or
- * read. No clock, no second thread and no empty poll decides about the count. */
+ * executes. instructions OPERATION OCTETS LIST TIMES [WIRE]: TIMES lists of LIST messages of OCTETS octets, by write, send
+ * or read, over iwarp or roce. No clock, no second thread and no empty poll decides about the count. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@ struct side {
 static struct side client, server;
 static enum rddp_wr_opcode opcode;
 static uint32_t octets, list;
+static enum rddp_wire wire = RDDP_WIRE_IWARP;
 
 static void check(int error, const char *what)
 {
@@ -73,15 +74,22 @@ static void connect_sides(void)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_storage bound;
-    struct rddp_listener *listener = rddp_listen(server.events, (struct sockaddr *)&any, sizeof(any), 1, NULL, NULL);
+    struct rddp_listener *listener;
     bool asked = false, up = false;
+    struct rddp_conn_attr conn;
+    struct rddp_wire_attr attr;
+
+    rddp_wire_attr_init(&attr);
+    rddp_conn_attr_init(&conn);
+    attr.wire = conn.wire.wire = wire;
+    listener = rddp_listen(server.events, (struct sockaddr *)&any, sizeof(any), 1, &attr, NULL);
 
     if (!listener)
         ends_fail("rddp_listen", 0);
     for (struct side *side = &client; side; side = side == &client ? &server : NULL)
         check(fcntl(rddp_event_channel_fd(side->events), F_SETFL, O_NONBLOCK), "fcntl");
     rddp_listener_addr(listener, &bound);
-    check(rddp_connect(client.qp, client.events, (struct sockaddr *)&bound, sizeof(any), NULL), "rddp_connect");
+    check(rddp_connect(client.qp, client.events, (struct sockaddr *)&bound, sizeof(any), &conn), "rddp_connect");
     while (!up) {
         asked = asked || take_event(&server, RDDP_EVENT_CONNECT_REQUEST);
         up = take_event(&client, RDDP_EVENT_ESTABLISHED);
@@ -179,11 +187,13 @@ int main(int argc, char **argv)
 {
     int times;
 
-    if (argc != 5 || (octets = (uint32_t)atoi(argv[2])) - 1 >= REGION ||
+    if (argc < 5 || argc > 6 || (octets = (uint32_t)atoi(argv[2])) - 1 >= REGION ||
         (list = (uint32_t)atoi(argv[3])) - 1 >= LIST_MAX)
         return 2;
     opcode = argv[1][0] == 'w' ? RDDP_WR_RDMA_WRITE : argv[1][0] == 's' ? RDDP_WR_SEND : RDDP_WR_RDMA_READ;
     times = atoi(argv[4]);
+    if (argc > 5 && !strcmp(argv[5], "roce"))
+        wire = RDDP_WIRE_ROCE;
     open_side(&client);
     open_side(&server);
     connect_sides();

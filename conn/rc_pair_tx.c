@@ -68,8 +68,10 @@ static bool emit_acknowledge(struct rc_pair *p, struct rc_packet *out, uint64_t 
 {
     struct bth b;
 
+    if (p->attr.service != BTH_RC || !rc_responder_has_output(&p->responder, now_us))
+        return false;
     rc_pair_tx_begin(p, &b);
-    if (p->attr.service != BTH_RC || !rc_responder_acknowledge(&p->responder, &b, now_us))
+    if (!rc_responder_acknowledge(&p->responder, &b, now_us))
         return false;
     b.op = BTH_ACKNOWLEDGE;
     b.flags |= BTH_FIRST | BTH_LAST;
@@ -239,4 +241,26 @@ bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
     if (p->answer_turn)
         return answer_or_acknowledge(p, out, now_us) || (life_is_open(&p->life) && emit_request_packet(p, out, now_us));
     return emit_request_packet(p, out, now_us) || (life_is_open(&p->life) && answer_or_acknowledge(p, out, now_us));
+}
+
+/* What fails here fails again, and is reported, when the next packet is built alone. */
+uint32_t rc_pair_emit_train(struct rc_pair *p, struct rc_packet *out, uint32_t most, uint64_t now_us)
+{
+    struct rc_outgoing o;
+    struct seg seg;
+    struct bth b;
+    uint32_t n;
+
+    if (!life_is_open(&p->life) || rc_responder_has_output(&p->responder, now_us))
+        return 0;
+    n = rc_requester_train(&p->requester, most, &o, now_us);
+    if (!n || !qp_gather_train(p->life.qp, o.name, o.offset, o.length, &out->emit))
+        return 0;
+    rc_requester_took_train(&p->requester, n, now_us);
+    qp_describe_request(p->life.qp, o.name, &seg);
+    rc_pair_tx_begin(p, &b);
+    b.psn = (uint32_t)o.position & BTH_MASK24;
+    message_head(&seg, &o, &b);
+    rc_pair_tx_encode(out, &b, p->attr.requester.mtu);
+    return n;
 }

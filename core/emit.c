@@ -57,6 +57,8 @@ __attribute__((noinline)) static enum fault emit_fetch(const struct qp *qp, stru
 {
     uint8_t *to = e->buffer;
 
+    if (!to)
+        return FAULT_ABSENT;
     for (uint32_t i = 0; i < e->spans; i++)
         to += e->span[i].length;
     if (!qp->attr.mrs->copier->fetch(to, at, length))

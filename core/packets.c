@@ -159,6 +159,21 @@ bool qp_gather_request(struct qp *qp, uint32_t at, uint32_t offset, uint32_t len
     return true;
 }
 
+bool qp_gather_train(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e)
+{
+    const struct send *s = sq_at(qp, at);
+    uint8_t *buffer = e->buffer;
+    bool found;
+
+    if (s->flags & RDDP_SEND_INLINE)
+        return false;
+    e->spans = 0;
+    e->buffer = NULL; /* it has room for one packet */
+    found = !gather(qp, s->sge, offset, length, e);
+    e->buffer = buffer;
+    return found;
+}
+
 void qp_blame_request(struct qp *qp, uint32_t at, enum rddp_wc_status status)
 {
     sq_at(qp, at)->status = status;

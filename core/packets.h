@@ -28,6 +28,9 @@ void qp_describe_request(const struct qp *qp, uint32_t at, struct seg *seg);
  * it was, and the queue pair has failed. */
 bool qp_gather_request(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e);
 
+/* The same for octets of several packets that follow each other. False: they have to be gathered packet by packet. */
+bool qp_gather_train(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e);
+
 /* The request is acknowledged when qp_sent() comes to `end`. */
 void qp_request_ends(struct qp *qp, uint32_t at, uint64_t end);
 

@@ -431,7 +431,7 @@ struct emit {
     struct span span[EMIT_SPANS];
     uint32_t spans;
     struct mr *region[EMIT_SPANS]; /* of each span, NULL for inline data and what lies in `buffer` */
-    uint8_t *buffer;    /* the caller's, for a segment's payload: memory registered on demand is copied there */
+    uint8_t *buffer; /* the caller's, for a segment's payload: memory registered on demand is copied there; or NULL */
     bool volatile_data; /* inline data: its room may be reused once the request completes; or what lies in `buffer` */
     bool may_change;    /* it may be written meanwhile: it is not registered as stable */
 };

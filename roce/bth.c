@@ -188,6 +188,13 @@ enum bth_result bth_decode(struct bth *b, const uint8_t *p, uint32_t n)
     return BTH_OK;
 }
 
+void bth_advance(uint8_t *head)
+{
+    uint32_t word = get32(head + 8);
+
+    put32(head + 8, (word & ~BTH_MASK24) | ((word + 1) & BTH_MASK24));
+}
+
 uint32_t bth_destination(const uint8_t *p)
 {
     return get32(p + 4) & BTH_MASK24;

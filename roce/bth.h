@@ -123,6 +123,9 @@ static inline uint8_t bth_pad(uint32_t length)
     return (uint8_t)(-length & BTH_PAD_MAX);
 }
 
+/* Headers that were written become those of the next packet: its PSN is one more. */
+void bth_advance(uint8_t *head);
+
 /* The destination of a packet of at least BTH_OCTETS octets, before anything else is read. */
 uint32_t bth_destination(const uint8_t *p);
 

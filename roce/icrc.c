@@ -13,6 +13,7 @@ enum {
     IPV4_OCTETS = 20,
     IPV6_OCTETS = 40,
     UDP_OCTETS = 8,
+    BELOW_OCTETS = LINK_OCTETS + IPV6_OCTETS + UDP_OCTETS,
     IPV4_BEHIND_ID = IPV4_OCTETS - 6,
     PROTOCOL_UDP = 17,
     DONT_FRAGMENT = 0x4000,
@@ -38,15 +39,32 @@ static uint8_t *put_ipv6(uint8_t *p, const struct icrc_path *path, uint16_t udp_
     return put_bytes(put_bytes(p, path->source, 16), path->destination, 16);
 }
 
-uint32_t icrc_begin(const struct icrc_path *path, uint16_t identification, uint32_t octets)
+static uint8_t *put_below(uint8_t *p, const struct icrc_path *path, uint16_t identification, uint32_t octets)
 {
-    uint8_t head[LINK_OCTETS + IPV6_OCTETS + UDP_OCTETS], *p = put64(head, UINT64_MAX);
     uint16_t udp_octets = (uint16_t)(octets + UDP_OCTETS);
 
+    p = put64(p, UINT64_MAX);
     p = path->ipv6 ? put_ipv6(p, path, udp_octets) : put_ipv4(p, path, identification, udp_octets);
     p = put16(put16(p, path->source_port), path->destination_port);
-    p = put16(put16(p, udp_octets), CHECKSUM);
-    return crc32(0, head, (size_t)(p - head));
+    return put16(put16(p, udp_octets), CHECKSUM);
+}
+
+uint32_t icrc_begin(const struct icrc_path *path, uint16_t identification, uint32_t octets)
+{
+    uint8_t below[BELOW_OCTETS], *p = put_below(below, path, identification, octets);
+
+    return crc32(0, below, (size_t)(p - below));
+}
+
+/* A CRC of many octets costs little more than one of a few. */
+uint32_t icrc_begin_head(const struct icrc_path *path, uint16_t identification, uint32_t octets, const uint8_t *head,
+                         uint32_t head_octets)
+{
+    uint8_t all[BELOW_OCTETS + BTH_HEAD_MAX], *bth = put_below(all, path, identification, octets);
+    uint8_t *end = put_bytes(bth, head, head_octets);
+
+    bth[BTH_VARIANT_AT] = VARIANT;
+    return crc32(0, all, (size_t)(end - all));
 }
 
 uint32_t icrc_head(uint32_t crc, const uint8_t *head, uint32_t octets)
@@ -62,8 +80,9 @@ uint32_t icrc_head(uint32_t crc, const uint8_t *head, uint32_t octets)
 static uint32_t difference(const struct icrc_path *path, uint16_t identification, const uint8_t *p, uint32_t octets)
 {
     uint32_t body = octets - ICRC_OCTETS;
+    uint32_t crc = icrc_begin_head(path, identification, octets, p, BTH_OCTETS);
 
-    return icrc_head(icrc_begin(path, identification, octets), p, body) ^ get32le(p + body);
+    return crc32(crc, p + BTH_OCTETS, body - BTH_OCTETS) ^ get32le(p + body);
 }
 
 bool icrc_is_exact(const struct icrc_path *path, uint16_t identification, const uint8_t *p, uint32_t octets)
@@ -123,7 +142,13 @@ static void compute(struct icrc_space *space, uint32_t octets)
 
 bool icrc_is_right(const struct icrc_path *path, const uint8_t *p, uint32_t octets, struct icrc_space *space)
 {
-    uint32_t change = difference(path, 0, p, octets);
+    return icrc_is_right_at(path, 0, p, octets, space);
+}
+
+bool icrc_is_right_at(const struct icrc_path *path, uint16_t place, const uint8_t *p, uint32_t octets,
+                      struct icrc_space *space)
+{
+    uint32_t change = difference(path, place, p, octets);
     uint16_t without = 0;
 
     if (!change || path->ipv6)

@@ -22,6 +22,10 @@ uint32_t icrc_begin(const struct icrc_path *path, uint16_t identification, uint3
 /* Goes on over the packet's BTH and extended headers. The payload and its pad follow by crc32(). */
 uint32_t icrc_head(uint32_t crc, const uint8_t *head, uint32_t octets);
 
+/* Both for a packet with these headers, of which the BTH comes first: for less than twice the price of either. */
+uint32_t icrc_begin_head(const struct icrc_path *path, uint16_t identification, uint32_t octets, const uint8_t *head,
+                         uint32_t head_octets);
+
 /* What a change of the identification does to the ICRC, for packets of one length. */
 struct icrc_space {
     uint32_t octets;      /* of the UDP payload; 0: not computed yet */
@@ -34,6 +38,11 @@ struct icrc_space {
  * in full. `space` is scratch memory of the caller, all zero at first: packets of the same length share the work.
  * `octets` is at least BTH_OCTETS + ICRC_OCTETS. */
 bool icrc_is_right(const struct icrc_path *path, const uint8_t *p, uint32_t octets, struct icrc_space *space);
+
+/* The same for a packet whose identification is probably its place in what has arrived together, which costs less if it
+ * is. */
+bool icrc_is_right_at(const struct icrc_path *path, uint16_t place, const uint8_t *p, uint32_t octets,
+                      struct icrc_space *space);
 
 /* The same for a packet whose identification is known, as for one captured with its headers. */
 bool icrc_is_exact(const struct icrc_path *path, uint16_t identification, const uint8_t *p, uint32_t octets);

@@ -8,23 +8,6 @@
 
 #include "roce/psn.h"
 
-/* RNR NAK timers in units of 10 us, by code. */
-static const uint32_t rnr_timer[32] = {
-    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
-    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-};
-
-static uint64_t rc_rnr_us(unsigned code)
-{
-    return (uint64_t)rnr_timer[code & AETH_VALUE] * 10;
-}
-
-/* 4.096 us * 2^code. */
-uint64_t rc_timeout_us(unsigned code)
-{
-    return code ? ((uint64_t)4096 << (code & 31)) / 1000 : 0;
-}
-
 static struct rc_request *request_at(const struct rc_requester *q, uint32_t i)
 {
     return &q->ring[i & q->mask];
@@ -313,6 +296,38 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
     if (q->resend_us == RC_NEVER)
         restart_timers(q, now_us);
     return true;
+}
+
+uint32_t rc_requester_train(const struct rc_requester *q, uint32_t most, struct rc_outgoing *out, uint64_t now_us)
+{
+    const struct rc_request *r = request_at(q, q->cursor);
+    uint64_t room = q->una + q->congestion.window - q->next, middles;
+
+    if (!rc_requester_has_output(q, now_us) || q->wait_us || r->kind != RC_MESSAGE || q->next == r->psn)
+        return 0;
+    middles = r->psn + r->packets - 1 - q->next;
+    middles = room - 1 < middles ? room - 1 : middles; /* the one that fills the window asks */
+    middles = most < middles ? most : middles;
+    *out = (struct rc_outgoing){.name = r->name, .position = q->next};
+    out->offset = (uint32_t)(q->next - r->psn) * q->attr.mtu;
+    out->length = (uint32_t)middles * q->attr.mtu;
+    return (uint32_t)middles;
+}
+
+void rc_requester_took_train(struct rc_requester *q, uint32_t packets, uint64_t now_us)
+{
+    for (uint64_t end = q->next + packets; q->next != end;) {
+        uint64_t rest;
+
+        if (q->next >= q->marks.due)
+            set_mark(q, now_us);
+        rest = end < q->marks.due ? end : q->marks.due;
+        if (q->next < q->max)
+            q->counters.resent += (rest < q->max ? rest : q->max) - q->next;
+        q->next = rest;
+    }
+    if (q->next > q->max)
+        q->max = q->next;
 }
 
 /* --- acknowledgements ------------------------------------------------------------------------------------------- */

@@ -150,6 +150,12 @@ bool rc_requester_next_is_empty(const struct rc_requester *q);
 /* Takes the next packet that may be sent. Returns false if none may now. */
 bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t now_us);
 
+/* How many packets may follow in the same message, at most `most`, all full, none the message's last, and none that asks
+ * for an acknowledgement? *out describes the first; its length is that of all. rc_requester_took_train() then takes
+ * them. */
+uint32_t rc_requester_train(const struct rc_requester *q, uint32_t most, struct rc_outgoing *out, uint64_t now_us);
+void rc_requester_took_train(struct rc_requester *q, uint32_t packets, uint64_t now_us);
+
 /* An acknowledgement arrived. */
 void rc_requester_acknowledged(struct rc_requester *q, uint32_t psn, uint8_t syndrome, uint64_t now_us);
 
@@ -173,5 +179,8 @@ void rc_requester_tick(struct rc_requester *q, uint64_t now_us);
 
 /* Returns the microseconds of a local ACK time-out (0: never) with this code, 0 to 31. */
 uint64_t rc_timeout_us(unsigned code);
+
+/* The same of a receiver that is not ready. */
+uint64_t rc_rnr_us(unsigned code);
 
 #endif

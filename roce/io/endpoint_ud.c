@@ -46,7 +46,7 @@ static uint16_t destination_port(const struct roce_address *local, const struct 
     return is_near && port >= ROCE_PORT_MIN ? (uint16_t)port : ROCE_PORT;
 }
 
-static void send_datagram(const struct endpoint_ud *e, const struct rc_packet *packet, const struct destination *to)
+static void send_datagram(const struct endpoint_ud *e, struct rc_packet *packet, const struct destination *to)
 {
     struct roce_socket *own = &e->slot->port->own;
     struct sockaddr_storage address;

@@ -295,7 +295,7 @@ static void cm_receive(struct roce_cm *cm, const struct roce_run *run, const str
     struct icrc_path sealed = roce_address_path(&run->from, run->from_port, &run->to, run->to_port);
     struct rcm_path path = roce_cm_path(&run->to, &run->from, run->scope);
 
-    if (!roce_host_verifies(cm->host, &sealed, run->at, run->octets))
+    if (!roce_host_verifies(cm->host, &sealed, 0, run->at, run->octets))
         return;
     path.peer_port = answer_port(run, target);
     path.is_known = !run->socket && !run->to_port && cm_is_near(&run->to, &run->from); /* see offer_here() */

@@ -133,9 +133,10 @@ void roce_host_take_passed(struct roce_host *host, int fd)
 }
 
 /* The work for a length is kept until another length of the same place comes. */
-bool roce_host_verifies(struct roce_host *host, const struct icrc_path *path, const uint8_t *p, uint32_t octets)
+bool roce_host_verifies(struct roce_host *host, const struct icrc_path *path, uint32_t place, const uint8_t *p,
+                        uint32_t octets)
 {
-    return icrc_is_right(path, p, octets, &host->space[octets / 4 % ROCE_SPACES]);
+    return icrc_is_right_at(path, (uint16_t)place, p, octets, &host->space[octets / 4 % ROCE_SPACES]);
 }
 
 /* --- sockets ------------------------------------------------------------------------------------------------------ */

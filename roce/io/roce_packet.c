@@ -12,25 +12,60 @@ enum {
     PKEY_FULL = 0x8000, /* a full member of its partition */
 };
 
+/* Where the next octet of a payload lies. */
+struct payload {
+    const struct span *span;
+    uint32_t offset;
+};
+
 /* Copies the payload behind its headers while its ICRC is computed: it may change meanwhile. */
-void roce_packet_put(struct udp *udp, const struct sockaddr_storage *to, const struct icrc_path *path,
-                     const struct rc_packet *packet)
+static uint32_t copy_payload(struct payload *from, uint32_t crc, uint8_t *p, uint32_t length)
+{
+    while (length) {
+        uint32_t rest = from->span->length - from->offset, n = rest < length ? rest : length;
+
+        crc = crc32_copy(crc, p, from->span->at + from->offset, n);
+        from->offset += n;
+        p += n;
+        length -= n;
+        if (n < rest)
+            continue;
+        from->span++;
+        from->offset = 0;
+    }
+    return crc;
+}
+
+static void put_next(struct udp *udp, const struct sockaddr_storage *to, const struct icrc_path *path,
+                     const struct rc_packet *packet, struct payload *from)
 {
     uint32_t pad = bth_pad(packet->length), octets = packet->head_length + packet->length + pad + ICRC_OCTETS, crc;
     uint8_t *p = udp_buffer(udp, to, octets);
 
-    crc = icrc_begin(path, (uint16_t)udp_place(udp), octets);
-    crc = icrc_head(crc, packet->head, packet->head_length);
+    crc = icrc_begin_head(path, (uint16_t)udp_place(udp), octets, packet->head, packet->head_length);
     p = put_bytes(p, packet->head, packet->head_length);
-    for (uint32_t i = 0; i < packet->emit.spans; i++) {
-        const struct span *span = &packet->emit.span[i];
-
-        crc = crc32_copy(crc, p, span->at, span->length);
-        p += span->length;
-    }
+    crc = copy_payload(from, crc, p, packet->length);
+    p += packet->length;
     memset(p, 0, pad);
-    put32le(p + pad, crc32(crc, p, pad));
+    put32le(p + pad, pad ? crc32(crc, p, pad) : crc);
     udp_put(udp, octets);
+}
+
+void roce_packet_put(struct udp *udp, const struct sockaddr_storage *to, const struct icrc_path *path,
+                     struct rc_packet *packet)
+{
+    roce_packet_put_train(udp, to, path, packet, 1);
+}
+
+void roce_packet_put_train(struct udp *udp, const struct sockaddr_storage *to, const struct icrc_path *path,
+                           struct rc_packet *packet, uint32_t packets)
+{
+    struct payload from = {.span = packet->emit.span};
+
+    for (; packets; packets--) {
+        put_next(udp, to, path, packet, &from);
+        bth_advance(packet->head);
+    }
 }
 
 static bool is_of_partition(uint16_t own, uint16_t pkey)
@@ -49,7 +84,7 @@ enum roce_packet_result roce_packet_next(struct roce_host *host, const struct ic
     *at += *octets;
     if (*octets < BTH_OCTETS + ICRC_OCTETS || bth_decode(b, p, *octets) != BTH_OK)
         return ROCE_PACKET_MALFORMED;
-    if (!roce_host_verifies(host, path, p, *octets))
+    if (!roce_host_verifies(host, path, (*at - *octets) / run->each, p, *octets))
         return ROCE_PACKET_ICRC;
     return is_of_partition(pkey, b->pkey) ? ROCE_PACKET_OK : ROCE_PACKET_MALFORMED;
 }

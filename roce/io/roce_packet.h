@@ -8,7 +8,11 @@
 
 /* Adds the packet to the batch that waits for this peer. */
 void roce_packet_put(struct udp *udp, const struct sockaddr_storage *to, const struct icrc_path *path,
-                     const struct rc_packet *packet);
+                     struct rc_packet *packet);
+
+/* The same for as many as rc_pair_emit_train() has built. */
+void roce_packet_put_train(struct udp *udp, const struct sockaddr_storage *to, const struct icrc_path *path,
+                           struct rc_packet *packet, uint32_t packets);
 
 enum roce_packet_result {
     ROCE_PACKET_OK,

@@ -139,13 +139,15 @@ bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
     struct udp *udp = &e->slot->port->own.udp;
     uint8_t buffer[BTH_MTU_MAX];
     struct rc_packet packet;
-    unsigned packets = 0;
+    unsigned packets = 0, more;
 
     packet.emit.buffer = buffer;
     udp_set_source(udp, e->local.octets);
     while (packets < TURN_PACKETS && rc_pair_emit(&e->pair, &packet, now_us)) {
         roce_packet_put(udp, &e->to, &e->path, &packet);
-        packets++;
+        more = rc_pair_emit_train(&e->pair, &packet, TURN_PACKETS - packets - 1, now_us);
+        roce_packet_put_train(udp, &e->to, &e->path, &packet, more);
+        packets += 1 + more;
     }
     udp_flush(udp);
     return packets == TURN_PACKETS;

@@ -132,8 +132,9 @@ static inline void roce_port_leave(struct roce_port *port)
 /* Fills in what the port, and the host, have counted. By a holder of an endpoint at the port, who has entered it. */
 void roce_port_count(const struct roce_port *port, struct rddp_ib_counters *counters);
 
-/* Is the ICRC of this packet right? */
-bool roce_host_verifies(struct roce_host *host, const struct icrc_path *path, const uint8_t *p, uint32_t octets);
+/* Is the ICRC of this packet right? `place`: in what has arrived with it. */
+bool roce_host_verifies(struct roce_host *host, const struct icrc_path *path, uint32_t place, const uint8_t *p,
+                        uint32_t octets);
 
 /* Closes ports that are not in use, and the host without ports, unless it is driving. */
 void roce_host_sweep(struct roce_host *host);

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/crc32.h"
 
-enum { MILLION = 1000000, PACKET_OCTETS = 8192 };
+enum { MILLION = 1000000, PACKET_OCTETS = 8192, TRAIN_PACKETS = 16 };
 
 static const struct icrc_path paths[2] = {
     {.source = {10, 0, 0, 1}, .destination = {10, 0, 0, 2}, .source_port = 49152, .destination_port = ROCE_PORT},
@@ -69,14 +69,21 @@ void rc_net_fini(struct rc_net *net)
 
 /* --- a packet leaves --------------------------------------------------------------------------------------------- */
 
-static uint32_t assemble(uint32_t from, const struct rc_packet *p, uint8_t *octets)
+/* Packet number i of a train: that part of all payloads. */
+static uint32_t assemble(uint32_t from, const struct rc_packet *p, uint32_t place, uint8_t *octets)
 {
     uint8_t *at = put_bytes(octets, p->head, p->head_length);
-    uint32_t n, crc;
+    uint32_t n, crc, skip = place * p->length, left = p->length;
 
-    for (uint32_t i = 0; i < p->emit.spans; i++)
-        at = put_bytes(at, p->emit.span[i].at, p->emit.span[i].length);
-    assert_int_equal(at - octets, p->head_length + p->length);
+    for (uint32_t i = 0; i < p->emit.spans; i++) {
+        const struct span *span = &p->emit.span[i];
+        uint32_t skipped = skip < span->length ? skip : span->length, rest = span->length - skipped;
+
+        at = put_bytes(at, span->at + skipped, rest < left ? rest : left);
+        skip -= skipped;
+        left -= rest < left ? rest : left;
+    }
+    assert_int_equal(left, 0);
     for (uint32_t i = 0; i < bth_pad(p->length); i++)
         at = put8(at, 0);
     n = (uint32_t)(at - octets) + ICRC_OCTETS;
@@ -117,10 +124,10 @@ static void carry_packet(struct rc_net *net, uint32_t from, const uint8_t *octet
         carry_packet(net, from, octets, n);
 }
 
-static void send_packet(struct rc_net *net, uint32_t from, const struct rc_packet *p)
+static void send_packet(struct rc_net *net, uint32_t from, const struct rc_packet *p, uint32_t place)
 {
     uint8_t octets[PACKET_OCTETS];
-    uint32_t n = assemble(from, p, octets);
+    uint32_t n = assemble(from, p, place, octets);
     struct bth b;
 
     assert_int_equal(bth_decode(&b, octets, n), BTH_OK);
@@ -129,14 +136,26 @@ static void send_packet(struct rc_net *net, uint32_t from, const struct rc_packe
         carry_packet(net, from, octets, n);
 }
 
+static void send_train(struct rc_net *net, uint32_t from, struct rc_packet *p, uint32_t packets)
+{
+    for (uint32_t place = 0; place < packets; place++) {
+        send_packet(net, from, p, place);
+        bth_advance(p->head);
+    }
+}
+
 void rc_net_send(struct rc_net *net)
 {
     struct rc_packet p;
 
     for (uint32_t i = 0; i < 2; i++) {
-        rc_pair_check(&net->end[i].pair, net->now_us);
-        while (rc_pair_emit(&net->end[i].pair, &p, net->now_us))
-            send_packet(net, i, &p);
+        struct rc_pair *pair = &net->end[i].pair;
+
+        rc_pair_check(pair, net->now_us);
+        while (rc_pair_emit(pair, &p, net->now_us)) {
+            send_train(net, i, &p, 1);
+            send_train(net, i, &p, rc_pair_emit_train(pair, &p, TRAIN_PACKETS, net->now_us));
+        }
         assert_false(rc_pair_has_output(&net->end[i].pair, net->now_us));
     }
 }

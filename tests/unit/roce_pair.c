@@ -260,6 +260,95 @@ static void acknowledges_first(void **state)
     close_world();
 }
 
+/* --- trains: packets of a message that differ in their PSNs ------------------------------------------------------ */
+
+static uint32_t train(uint32_t most)
+{
+    w.out.emit.buffer = NULL;
+    return rc_pair_emit_train(w.pair, &w.out, most, w.net.now_us);
+}
+
+/* The first packet of a train, and where the payloads of all lie. */
+static void expect_train(uint32_t psn, uint32_t packets, uint32_t offset)
+{
+    uint8_t octets[BTH_OCTETS + MTU + ICRC_OCTETS] = {0};
+    struct bth b;
+
+    memcpy(octets, w.out.head, w.out.head_length);
+    assert_int_equal(w.out.head_length, BTH_OCTETS);
+    assert_int_equal(bth_decode(&b, octets, sizeof(octets)), BTH_OK);
+    assert_int_equal(b.psn, psn & BTH_MASK24);
+    assert_int_equal(b.flags & (BTH_FIRST | BTH_LAST | ASK), 0);
+    assert_int_equal(w.out.length, MTU);
+    assert_int_equal(w.out.emit.spans, 1);
+    assert_ptr_equal(w.out.emit.span[0].at, w.region->base + offset);
+    assert_int_equal(w.out.emit.span[0].length, packets * MTU);
+}
+
+static void trains(void **state)
+{
+    (void)state;
+    open_usual();
+    request_send(1, 15 * MTU + 88);
+    assert_int_equal(train(100), 0); /* the first packet has to leave before */
+    hear_message(FIRST, BTH_SEND, BTH_FIRST, MTU);
+    assert_int_equal(train(3), 3);
+    expect_train(FIRST + 1, 3, MTU);
+    assert_int_equal(train(100), 11);
+    expect_train(FIRST + 4, 11, 4 * MTU);
+    hear_message(FIRST + 15, BTH_SEND, BTH_LAST, 88);
+    assert_true(w.said.flags & ASK);
+    assert_int_equal(train(100), 0);
+    acknowledges(FIRST + 4, AETH_NAK | NAK_SEQUENCE);
+    hear_message(FIRST + 4, BTH_SEND, 0, MTU);
+    assert_int_equal(train(5), 5);
+    expect_train(FIRST + 5, 5, 5 * MTU);
+    assert_int_equal(w.pair->requester.counters.resent, 1 + 5);
+    says(packet(BTH_WRITE, ONLY | ASK, PEER, 8));
+    assert_int_equal(train(100), 0); /* the acknowledgement leaves before */
+    hear_ack(PEER, ACK, 1);
+    assert_int_equal(train(100), 5);
+    hear_message(FIRST + 15, BTH_SEND, BTH_LAST, 88);
+    acknowledges(FIRST + 15, ACK);
+    expect_wc(&w.side->send_cq, 1, RDDP_WC_SUCCESS);
+    close_world();
+}
+
+/* The packet that fills the window asks for an acknowledgement. */
+static void train_and_window(void **state)
+{
+    struct rc_pair_attr attr = rc_net_attr();
+
+    (void)state;
+    attr.requester.window = 6;
+    open_world(&attr);
+    request_send(1, 16 * MTU);
+    hear_message(FIRST, BTH_SEND, BTH_FIRST, MTU);
+    assert_int_equal(train(100), 4);
+    hear_message(FIRST + 5, BTH_SEND, 0, MTU);
+    assert_true(w.said.flags & ASK);
+    assert_int_equal(train(100), 0);
+    hear_nothing();
+    acknowledges(FIRST + 5, ACK);
+    assert_int_equal(train(100), 5);
+    close_world();
+}
+
+/* A region that is taken away is noticed when the next packet is built. */
+static void train_without_region(void **state)
+{
+    (void)state;
+    open_usual();
+    request_send(1, 4 * MTU);
+    hear_message(FIRST, BTH_SEND, BTH_FIRST, MTU);
+    mr_remove(&w.net.engine.mrs, w.region);
+    assert_int_equal(train(100), 0);
+    assert_int_equal(w.side->qp.state, QP_READY);
+    hear_nothing();
+    expect_failed(1, RDDP_WC_LOC_PROT_ERR);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +356,7 @@ int main(void)
         cmocka_unit_test(not_ready),     cmocka_unit_test(refusals),           cmocka_unit_test(responses),
         cmocka_unit_test(response_lost), cmocka_unit_test(bad_responses),      cmocka_unit_test(reads_under_way),
         cmocka_unit_test(local_errors),  cmocka_unit_test(acknowledges_first),
+        cmocka_unit_test(trains),        cmocka_unit_test(train_and_window),   cmocka_unit_test(train_without_region),
     };
 
     return cmocka_run_group_tests_name("roce_pair", tests, NULL, NULL);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* rc_timer.c - the times that codes of five bits stand for. */
+#include "roce/bth.h"
+#include "roce/rc_requester.h"
+
+/* RNR NAK timers in units of 10 us, by code. */
+static const uint32_t rnr_timer[32] = {
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+uint64_t rc_rnr_us(unsigned code)
+{
+    return (uint64_t)rnr_timer[code & AETH_VALUE] * 10;
+}
+
+/* 4.096 us * 2^code. */
+uint64_t rc_timeout_us(unsigned code)
+{
+    return code ? ((uint64_t)4096 << (code & 31)) / 1000 : 0;
+}
