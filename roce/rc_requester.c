@@ -28,6 +28,7 @@ void rc_requester_init(struct rc_requester *q, const struct rc_requester_attr *a
         .next = first,
         .max = first,
         .end = first,
+        .asked = first,
         .congestion = {.window = most < RC_WINDOW_FIRST ? most : RC_WINDOW_FIRST, .threshold = most},
         .deadline_us = RC_NEVER,
         .resend_us = RC_NEVER,
@@ -93,17 +94,9 @@ static void requester_finish(struct rc_requester *q, enum rc_end why, uint64_t p
 
 /* --- progress --------------------------------------------------------------------------------------------------- */
 
-static uint64_t rto_us(const struct rc_requester *q)
-{
-    uint64_t rto = q->rtt.smooth_us ? q->rtt.smooth_us + 4ull * q->rtt.var_us : RC_RTO_FIRST_US;
-
-    rto = (rto > RC_RTO_MIN_US ? rto : RC_RTO_MIN_US) << (q->backoff < 16 ? q->backoff : 16);
-    return rto < RC_RTO_MAX_US ? rto : RC_RTO_MAX_US;
-}
-
 static void restart_resend(struct rc_requester *q, uint64_t now_us)
 {
-    q->resend_us = q->una == q->max || !q->attr.timeout_us ? RC_NEVER : now_us + rto_us(q);
+    q->resend_us = q->una == q->max || !q->attr.timeout_us ? RC_NEVER : now_us + rc_resend_us(q);
 }
 
 static void restart_timers(struct rc_requester *q, uint64_t now_us)
@@ -196,7 +189,7 @@ static uint64_t requester_answered(const struct rc_requester *q, uint64_t to)
 
 static void go_back(struct rc_requester *q)
 {
-    q->next = q->una;
+    q->next = q->asked = q->una;
     q->cursor = q->tail;
     q->rtt.timed = 0;
     q->marks.count = 0;
@@ -268,6 +261,14 @@ static void cut_packet(const struct rc_requester *q, const struct rc_request *r,
     out->last = r->kind != RC_MESSAGE || i == r->packets - 1;
 }
 
+/* A large window is acknowledged in parts, so that it need not wait until all of it is. */
+static uint64_t next_ask(const struct rc_requester *q)
+{
+    uint32_t part = q->congestion.window / RC_ASKS;
+
+    return q->asked + (part > RC_ASK_MIN ? part : RC_ASK_MIN);
+}
+
 bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t now_us)
 {
     const struct rc_request *r = request_at(q, q->cursor);
@@ -284,8 +285,10 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
     q->next = r->kind == RC_MESSAGE ? q->next + 1 : r->psn + r->packets;
     if (q->next == r->psn + r->packets)
         q->cursor++;
-    out->ask =
-        r->kind == RC_MESSAGE && ((out->last && r->notify) || q->next == q->end || !requester_may_send(q, now_us));
+    out->ask = r->kind == RC_MESSAGE && ((out->last && r->notify) || q->next == q->end ||
+                                         !requester_may_send(q, now_us) || q->next >= next_ask(q));
+    if (out->ask)
+        q->asked = q->next;
     if (q->next > q->max) {
         q->max = q->next;
         if (out->ask && !q->rtt.timed) {
@@ -301,17 +304,18 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
 uint32_t rc_requester_train(const struct rc_requester *q, uint32_t most, struct rc_outgoing *out, uint64_t now_us)
 {
     const struct rc_request *r = request_at(q, q->cursor);
-    uint64_t room = q->una + q->congestion.window - q->next, middles;
+    uint64_t window = q->una + q->congestion.window, asks = next_ask(q) < window ? next_ask(q) : window, end;
 
     if (!rc_requester_has_output(q, now_us) || q->wait_us || r->kind != RC_MESSAGE || q->next == r->psn)
         return 0;
-    middles = r->psn + r->packets - 1 - q->next;
-    middles = room - 1 < middles ? room - 1 : middles; /* the one that fills the window asks */
-    middles = most < middles ? most : middles;
+    end = asks < r->psn + r->packets ? asks - 1 : r->psn + r->packets - 1;
+    if (end <= q->next || !most)
+        return 0;
+    end = end - q->next < most ? end : q->next + most;
     *out = (struct rc_outgoing){.name = r->name, .position = q->next};
     out->offset = (uint32_t)(q->next - r->psn) * q->attr.mtu;
-    out->length = (uint32_t)middles * q->attr.mtu;
-    return (uint32_t)middles;
+    out->length = (uint32_t)(end - q->next) * q->attr.mtu;
+    return (uint32_t)(end - q->next);
 }
 
 void rc_requester_took_train(struct rc_requester *q, uint32_t packets, uint64_t now_us)

@@ -25,6 +25,8 @@ enum {
     RC_STEP = 8,       /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
     RC_QUEUE_US = 100, /* a round trip that is longer by this, and by RC_STEP, than the least one has met a queue */
     RC_MARKS = 32,
+    RC_ASKS = 4,     /* acknowledgements that a window asks for, */
+    RC_ASK_MIN = 16, /* one for at least that many packets */
 };
 
 /* What a request is to the transport. */
@@ -105,6 +107,7 @@ struct rc_requester {
     uint64_t next;       /* of the packet to be sent next */
     uint64_t max;        /* behind the last one that was sent */
     uint64_t end;        /* behind the last request */
+    uint64_t asked;      /* behind the last packet that asked for an acknowledgement, or where it went back to */
     uint64_t gap;        /* went back to this position, and nothing was acknowledged since; 0: did not */
     struct rc_congestion congestion;
     uint32_t tries, rnr_tries; /* in a row */
@@ -182,5 +185,8 @@ uint64_t rc_timeout_us(unsigned code);
 
 /* The same of a receiver that is not ready. */
 uint64_t rc_rnr_us(unsigned code);
+
+/* How long an acknowledgement may take, as the round trips say. */
+uint64_t rc_resend_us(const struct rc_requester *q);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rc_timer.c - the times that codes of five bits stand for. */
+/* rc_timer.c - how long a requester waits: by its round trips, and by the codes of five bits that packets and
+ * programs name. */
 #include "roce/bth.h"
 #include "roce/rc_requester.h"
 
@@ -18,4 +19,12 @@ uint64_t rc_rnr_us(unsigned code)
 uint64_t rc_timeout_us(unsigned code)
 {
     return code ? ((uint64_t)4096 << (code & 31)) / 1000 : 0;
+}
+
+uint64_t rc_resend_us(const struct rc_requester *q)
+{
+    uint64_t rto = q->rtt.smooth_us ? q->rtt.smooth_us + 4ull * q->rtt.var_us : RC_RTO_FIRST_US;
+
+    rto = (rto > RC_RTO_MIN_US ? rto : RC_RTO_MIN_US) << (q->backoff < 16 ? q->backoff : 16);
+    return rto < RC_RTO_MAX_US ? rto : RC_RTO_MAX_US;
 }

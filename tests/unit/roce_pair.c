@@ -334,6 +334,25 @@ static void train_and_window(void **state)
     close_world();
 }
 
+/* A large window is acknowledged in parts: the packets between those that ask can be a train. */
+static void train_and_asks(void **state)
+{
+    struct rddp_sge sge[2];
+
+    (void)state;
+    open_usual();
+    sge[0] = sge[1] = piece_of(w.region, 0, SPACE);
+    assert_int_equal(post(w.side, 1, RDDP_WR_SEND, RDDP_SEND_SIGNALED, sge, 2), 0);
+    hear_message(FIRST, BTH_SEND, BTH_FIRST, MTU);
+    assert_int_equal(train(100), RC_ASK_MIN - 2);
+    expect_train(FIRST + 1, RC_ASK_MIN - 2, MTU);
+    hear_message(FIRST + RC_ASK_MIN - 1, BTH_SEND, 0, MTU);
+    assert_true(w.said.flags & ASK);
+    assert_int_equal(train(100), 2 * SPACE / MTU - RC_ASK_MIN - 1);
+    hear_message(FIRST + 2 * SPACE / MTU - 1, BTH_SEND, BTH_LAST, MTU);
+    close_world();
+}
+
 /* A region that is taken away is noticed when the next packet is built. */
 static void train_without_region(void **state)
 {
@@ -357,6 +376,7 @@ int main(void)
         cmocka_unit_test(response_lost), cmocka_unit_test(bad_responses),      cmocka_unit_test(reads_under_way),
         cmocka_unit_test(local_errors),  cmocka_unit_test(acknowledges_first),
         cmocka_unit_test(trains),        cmocka_unit_test(train_and_window),   cmocka_unit_test(train_without_region),
+        cmocka_unit_test(train_and_asks),
     };
 
     return cmocka_run_group_tests_name("roce_pair", tests, NULL, NULL);

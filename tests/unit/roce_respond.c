@@ -32,9 +32,9 @@ static void duplicates(void **state)
     offer_receive(2, 100);
     says(packet(BTH_SEND, ONLY, PEER, 10));
     hear_nothing();
-    assert_int_equal(rc_pair_deadline(w.pair), w.net.now_us + 50);
+    assert_int_equal(rc_pair_deadline(w.pair), w.net.now_us + RC_ACK_DELAY_US);
     says(packet(BTH_SEND, ONLY, PEER + 1, 10));
-    waits(50);
+    waits(RC_ACK_DELAY_US);
     hear_ack(PEER + 1, ACK, 2);
     hear_nothing();
     says(packet(BTH_SEND, ONLY, PEER, 10));
