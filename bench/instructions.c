@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* instructions.c - messages between two contexts of one thread, for tests/instructions.sh to count what each end
- * executes. instructions OPERATION OCTETS LIST TIMES [WIRE]: TIMES lists of LIST messages of OCTETS octets, by write, send
- * or read, over iwarp or roce. No clock, no second thread and no empty poll decides about the count. */
+ * executes. instructions OPERATION OCTETS LIST TIMES: TIMES lists of LIST messages of OCTETS octets, by write, send or
+ * read; over RoCE by roce-write and so on. No clock, no second thread and no empty poll decides about the count. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -185,15 +185,19 @@ static void turn(uint8_t number)
 
 int main(int argc, char **argv)
 {
+    const char *operation;
     int times;
 
-    if (argc < 5 || argc > 6 || (octets = (uint32_t)atoi(argv[2])) - 1 >= REGION ||
+    if (argc != 5 || (octets = (uint32_t)atoi(argv[2])) - 1 >= REGION ||
         (list = (uint32_t)atoi(argv[3])) - 1 >= LIST_MAX)
         return 2;
-    opcode = argv[1][0] == 'w' ? RDDP_WR_RDMA_WRITE : argv[1][0] == 's' ? RDDP_WR_SEND : RDDP_WR_RDMA_READ;
-    times = atoi(argv[4]);
-    if (argc > 5 && !strcmp(argv[5], "roce"))
+    operation = argv[1];
+    if (!strncmp(operation, "roce-", 5)) {
         wire = RDDP_WIRE_ROCE;
+        operation += 5;
+    }
+    opcode = *operation == 'w' ? RDDP_WR_RDMA_WRITE : *operation == 's' ? RDDP_WR_SEND : RDDP_WR_RDMA_READ;
+    times = atoi(argv[4]);
     open_side(&client);
     open_side(&server);
     connect_sides();

@@ -153,9 +153,9 @@ bool rc_requester_next_is_empty(const struct rc_requester *q);
 /* Takes the next packet that may be sent. Returns false if none may now. */
 bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t now_us);
 
-/* How many packets may follow in the same message, at most `most`, all full, none the message's last, and none that asks
- * for an acknowledgement? *out describes the first; its length is that of all. rc_requester_took_train() then takes
- * them. */
+/* How many packets may follow in the same message, at most `most`, all full, none the message's last, and none that
+ * asks for an acknowledgement? *out describes the first; its length is that of all. rc_requester_took_train() then
+ * takes them. */
 uint32_t rc_requester_train(const struct rc_requester *q, uint32_t most, struct rc_outgoing *out, uint64_t now_us);
 void rc_requester_took_train(struct rc_requester *q, uint32_t packets, uint64_t now_us);
 

@@ -11,10 +11,10 @@
 #include "roce/bth.h"
 
 enum {
-    RC_READS_MAX = 128,   /* Reads and atomics of the peer under way */
+    RC_READS_MAX = 128,    /* Reads and atomics of the peer under way */
     RC_ACK_DELAY_US = 500, /* an acknowledgement that was not asked for waits at most this long: a timer costs more */
     RC_ACK_PACKETS = 256,  /* and for at most this many packets */
-    RC_HOLD_US = 1000,    /* one that waits for the application's answer waits at most this long */
+    RC_HOLD_US = 1000,     /* one that waits for the application's answer waits at most this long */
 };
 
 struct rc_responder_attr {

@@ -371,11 +371,13 @@ static void train_without_region(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages),      cmocka_unit_test(sequence_nak),       cmocka_unit_test(retries_exceeded),
-        cmocka_unit_test(not_ready),     cmocka_unit_test(refusals),           cmocka_unit_test(responses),
-        cmocka_unit_test(response_lost), cmocka_unit_test(bad_responses),      cmocka_unit_test(reads_under_way),
-        cmocka_unit_test(local_errors),  cmocka_unit_test(acknowledges_first),
-        cmocka_unit_test(trains),        cmocka_unit_test(train_and_window),   cmocka_unit_test(train_without_region),
+        cmocka_unit_test(messages),           cmocka_unit_test(sequence_nak),
+        cmocka_unit_test(retries_exceeded),   cmocka_unit_test(not_ready),
+        cmocka_unit_test(refusals),           cmocka_unit_test(responses),
+        cmocka_unit_test(response_lost),      cmocka_unit_test(bad_responses),
+        cmocka_unit_test(reads_under_way),    cmocka_unit_test(local_errors),
+        cmocka_unit_test(acknowledges_first), cmocka_unit_test(trains),
+        cmocka_unit_test(train_and_window),   cmocka_unit_test(train_without_region),
         cmocka_unit_test(train_and_asks),
     };
 
