@@ -211,6 +211,30 @@ static void check_what_is_received(struct peer *peer, int fd, const union addres
     assert_int_equal(datagram_events(fd, POLLIN, 0), 0);
 }
 
+/* A message that names another host than the one that it comes from, and one that is longer than any. */
+static void check_what_is_dropped(struct peer *peer, int fd, const union address *name, struct ibv_ah *ah, uint32_t qpn)
+{
+    static uint8_t octets[4096];
+    union address other = peer->name;
+    uint8_t *message = peer->memory + 4096;
+    size_t n;
+
+    if (other.any.ss_family == AF_INET)
+        other.v4.sin_addr.s_addr ^= htonl(8);
+    else
+        other.v6.sin6_addr.s6_addr[15] ^= 8;
+    n = origin(message, &other);
+    memcpy(message + n, "forged", 6);
+    peer_sends(peer, ah, qpn, n + 6);
+    greeting(octets, 0, peer->id->qp->qp_num, &peer->name);
+    say(peer, octets, sizeof(octets), name);
+    n = origin(message, &peer->name);
+    memcpy(message + n, "sixth", 5);
+    peer_sends(peer, ah, qpn, n + 5);
+    datagram_expect(fd, "sixth", 5, &peer->name);
+    assert_int_equal(datagram_events(fd, POLLIN, 0), 0);
+}
+
 static void by_hand(int family)
 {
     static struct peer peer;
@@ -222,6 +246,7 @@ static void by_hand(int family)
     peer_open(&peer, family);
     qpn = check_what_is_sent(&peer, fd, &name, &ah);
     check_what_is_received(&peer, fd, &name, ah, qpn);
+    check_what_is_dropped(&peer, fd, &name, ah, qpn);
     assert_int_equal(ibv_destroy_ah(ah), 0);
     peer_close(&peer);
     assert_int_equal(rclose(fd), 0);

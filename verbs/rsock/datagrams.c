@@ -207,6 +207,18 @@ void rs_datagram_drop(struct rsocket *rs)
         post_in(rs, slot);
 }
 
+/* A message can name another port of its sender's host, but no other host. */
+static bool is_from_host(const uint8_t *grh, const struct sockaddr_storage *origin)
+{
+    enum { V4_SOURCE = 32, V6_SOURCE = 8 }; /* where a GRH, or the header of IPv4 at its end, has it */
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)origin;
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)origin;
+
+    if (origin->ss_family == AF_INET6)
+        return !memcmp(grh + V6_SOURCE, &v6->sin6_addr, sizeof(v6->sin6_addr));
+    return !memcmp(grh + V4_SOURCE, &v4->sin_addr, sizeof(v4->sin_addr));
+}
+
 /* A connected socket hears its peer alone, as the kernel sees to it for what comes by UDP. */
 static bool is_of_peer(struct rsocket *rs, unsigned slot, uint32_t length)
 {
@@ -214,7 +226,7 @@ static bool is_of_peer(struct rsocket *rs, unsigned slot, uint32_t length)
     struct sockaddr_storage origin;
     struct rs_destination *from;
 
-    if (!rs_origin_decode(&origin, in_at(rs, slot) + RD_GRH, length))
+    if (!rs_origin_decode(&origin, in_at(rs, slot) + RD_GRH, length) || !is_from_host(in_at(rs, slot), &origin))
         return false;
     rs_address_shown(rs, &origin);
     from = rs_destination_of(rs, &origin);
@@ -272,8 +284,8 @@ static bool hear_one(struct rsocket *rs)
     uint8_t octets[RD_GREETING_MAX + RD_MESSAGE];
     struct sockaddr_storage address = {0};
     socklen_t length = sizeof(address);
-    ssize_t n =
-        recvfrom(rs->datagrams->udp, octets, sizeof(octets), MSG_DONTWAIT, (struct sockaddr *)&address, &length);
+    ssize_t n = recvfrom(rs->datagrams->udp, octets, sizeof(octets), MSG_DONTWAIT | MSG_TRUNC,
+                         (struct sockaddr *)&address, &length);
     struct rs_destination *from;
     struct rs_greeting greeting;
     unsigned header;
@@ -282,6 +294,8 @@ static bool hear_one(struct rsocket *rs)
         rs->error = errno; /* the peer's host says that the port is closed */
     if (n < 0)
         return false;
+    if (n > (ssize_t)sizeof(octets))
+        return true; /* no peer sends that much, and part of a message is none */
     header = rs_greeting_decode(&greeting, octets, (size_t)n);
     if (!header || rs_destination_get(rs, &address, &from))
         return true;
