@@ -59,13 +59,6 @@ int cm_channel_post(struct cm_id *id, enum rdma_cm_event_type type, int status)
     return rddp_post_event(cm_channel_of(id->ibv.channel)->rddp, &event);
 }
 
-int cm_channel_post_later(struct cm_id *id, enum rdma_cm_event_type type, uint32_t delay_ms)
-{
-    const struct rddp_event event = {.type = RDDP_EVENT_USER + type, .user = id};
-
-    return rddp_post_event_later(cm_channel_of(id->ibv.channel)->rddp, &event, delay_ms);
-}
-
 void cm_channel_settle(struct cm_id *id)
 {
     while (id->taken != id->given_back)

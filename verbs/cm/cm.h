@@ -120,9 +120,8 @@ static inline struct cm_channel *cm_channel_of(struct rdma_event_channel *channe
 }
 
 struct rddp_event_channel *cm_channel_new(void); /* NULL with errno */
-/* Queues an event of ours: at once, or after `delay_ms`. Return 0 or a negative errno. */
+/* Queues an event of ours. Returns 0 or a negative errno. */
 int cm_channel_post(struct cm_id *id, enum rdma_cm_event_type type, int status);
-int cm_channel_post_later(struct cm_id *id, enum rdma_cm_event_type type, uint32_t delay_ms);
 /* Waits until the application has given back what it took of the id's events. */
 void cm_channel_settle(struct cm_id *id);
 
@@ -139,9 +138,9 @@ int cm_id_use_device(struct cm_id *id);
 struct ibv_device *cm_id_device(const struct cm_id *id);
 /* Ends the connection of the id, or stops one that is being made. Returns 0, or a negative errno. */
 int cm_id_disconnect(struct cm_id *id);
-/* Both ends may have left now: over InfiniBand TIMEWAIT_EXIT follows then, when the queue pair may be connected again.
- */
-void cm_id_rest(struct cm_id *id);
+/* rest.c: both ends may have left now: over InfiniBand TIMEWAIT_EXIT follows then, when the queue pair may be connected
+ * again. */
+void cm_rest(struct cm_id *id);
 /* Waits for the next event of a synchronous id. Returns 0, or -1 with errno. */
 int cm_complete(struct cm_id *id);
 

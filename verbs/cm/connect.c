@@ -253,7 +253,7 @@ int rdma_disconnect(struct rdma_cm_id *ibv)
     else if (state != CM_ENDING && state != CM_OVER)
         error = -EINVAL;
     id->has_left |= !error;
-    cm_id_rest(id);
+    cm_rest(id);
     pthread_mutex_unlock(&verbs_lock);
     if (error == -EINVAL)
         return cm_refuse("rdma_disconnect", id, "it was never connected");

@@ -104,7 +104,7 @@ static void event_of_end(struct cm_event *event, struct cm_id *id, const struct 
     id->qp->ibv.state = IBV_QPS_ERR;
     cm_event_fill(event, id, type, from);
     event->ibv.status = status;
-    cm_id_rest(id);
+    cm_rest(id);
 }
 
 /* An event that cm_channel_post() queued. */
@@ -116,7 +116,7 @@ static void event_of_own(struct cm_event *event, struct cm_id *id, const struct 
     if (type == RDMA_CM_EVENT_DISCONNECTED)
         id->state = CM_OVER;
     event->ibv.status = from->status;
-    cm_id_rest(id);
+    cm_rest(id);
 }
 
 bool cm_event_translate(struct cm_event *event, const struct rddp_event *from)

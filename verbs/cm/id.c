@@ -78,22 +78,6 @@ int cm_id_disconnect(struct cm_id *id)
     return error == -ENOTCONN ? rddp_fail_qp(id->qp->rddp) : error;
 }
 
-/* As the kernel reckons, from the time-out of acknowledgements: the passive end rests from its own end of the
- * connection on. Without memory the event does not come. */
-static uint32_t rest_ms(const struct cm_id *id)
-{
-    enum { USUAL = 17, MOST = 31, UNIT = 8 };
-    unsigned code = id->ack_timeout > USUAL ? id->ack_timeout : USUAL;
-
-    return (UINT32_C(1) << ((code < MOST ? code : MOST) - UNIT)) + 1;
-}
-
-void cm_id_rest(struct cm_id *id)
-{
-    if (cm_is_ib(id) && !cm_is_datagram(id) && id->state == CM_OVER && id->has_left && !id->rests)
-        id->rests = !cm_channel_post_later(id, RDMA_CM_EVENT_TIMEWAIT_EXIT, rest_ms(id));
-}
-
 /* The application destroys its queue pair later, or never: its channel must not wait for that. */
 static void id_detach(struct cm_id *id)
 {
