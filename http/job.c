@@ -40,6 +40,9 @@ void http_job_done(struct http_client *client, struct http_job *job, uint64_t oc
 void http_job_part(struct http_client *client, struct http_job *job)
 {
     struct landing *landing = &job->landing;
+    /* All octets have come, but not what ends them: the last one is asked for again, and the end with it. */
+    if (landing->position == job->size && job->part[0])
+        landing->position--;
     bool keeps =
         landing->fd >= 0 && job->part[0] && landing->position >= HTTP_PART_MIN && landing->position < job->size;
     if (!keeps)

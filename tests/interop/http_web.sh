@@ -126,6 +126,12 @@ same "$got/large" "$srv/large"
 [ "$(cuts)" = "GET None GET 9000000 " ] || fail "asked for: $(cuts)"
 no_cutter
 rm "$got/large"
+cut_server 10.74.0.1 9000000,end 2 '"v1"' # all has come but the trailer: none of it is asked for twice but the last octet
+client 0 get -o "$got" http://10.74.0.1/large
+same "$got/large" "$srv/large"
+[ "$(cuts)" = "GET None GET 9000000 GET 19999999 " ] || fail "asked for: $(cuts)"
+no_cutter
+rm "$got/large"
 cut_server 10.74.0.1 9000000 1 '"v1"' "$dir/changed" # the file is another one then
 client 0 get -o "$got" http://10.74.0.1/large
 same "$got/large" "$dir/changed"
