@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* kept_sums.h - digests that were begun while files were sent. Who comes back for the rest of a file gets the digest of
  * all of it, although no octet is read for that which is not sent. Memory and places are bounded, and shared by the
- * networks of the clients. */
+ * networks of the clients: a sum takes a place of the network that had most of the file sent, whoever began it. */
 #ifndef RDDP_HTTP_KEPT_SUMS_H
 #define RDDP_HTTP_KEPT_SUMS_H
 

@@ -35,7 +35,8 @@ int http_source_open(int root, const char *path, struct stat *st)
     return fd;
 }
 
-/* A change of the content changes the time of the last change of the inode, which no program can set. */
+/* A change of the content changes the time of the last change of the inode, which no program can set. One trap is left:
+ * through a shared map only the first write to a page does, until that page is stored. */
 void http_source_version(struct http_version *version, const struct stat *st)
 {
     struct timespec now;
