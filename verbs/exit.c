@@ -12,10 +12,12 @@ __attribute__((destructor)) static void drain_at_exit(void)
     if (!context)
         return;
     rddp_drain(context, AT_MOST_MS);
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     qp_part_all();
     qp_count_all();
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     rddp_drain(context, PARTING_MS);
+    verbs_enter();
     stats_print();
+    verbs_leave();
 }

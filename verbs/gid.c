@@ -16,6 +16,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "verbs/verbs_object.h"
+
 static struct {
     union ibv_gid gid;
     unsigned interface; /* 0: the index is free */
@@ -121,18 +123,18 @@ static void table_refresh(void)
 
 int verbs_gid_get(unsigned index, union ibv_gid *gid, unsigned *interface)
 {
-    int error = ENODATA;
+    int error = ENODATA, state;
 
     if (index >= GID_TABLE)
         return EINVAL;
-    pthread_mutex_lock(&table_lock);
+    state = verbs_take(&table_lock);
     table_refresh();
     if (table[index].interface) {
         *gid = table[index].gid;
         *interface = table[index].interface;
         error = 0;
     }
-    pthread_mutex_unlock(&table_lock);
+    verbs_give_back(&table_lock, state);
     return error;
 }
 
@@ -145,13 +147,12 @@ static bool gid_is_at(int index, const union ibv_gid *gid, unsigned interface)
 
 int gid_find(const union ibv_gid *gid, unsigned interface)
 {
-    int index = 0;
+    int index = 0, state = verbs_take(&table_lock);
 
-    pthread_mutex_lock(&table_lock);
     table_refresh();
     while (index < GID_TABLE && !gid_is_at(index, gid, interface))
         index++;
-    pthread_mutex_unlock(&table_lock);
+    verbs_give_back(&table_lock, state);
     return index < GID_TABLE ? index : -1;
 }
 

@@ -218,13 +218,13 @@ int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask)
     enum ibv_qp_state before = qp->ibv.state;
     int error;
 
-    pthread_mutex_lock(&verbs_lock); /* events of a connection vanish with a reset */
+    verbs_enter(); /* events of a connection vanish with a reset */
     error = ib_modify_locked(qp, attr, (unsigned)mask);
     if (!error && mask & IBV_QP_STATE) {
         qp->ibv.state = attr->qp_state;
         atomic_store(&qp->is_reset, attr->qp_state == IBV_QPS_RESET);
     }
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     return verbs_refuse(
         error,
         "ibv_modify_qp: QP %#x: from state %d to %d with mask %#x: no such step, an attribute is missing, "
@@ -246,9 +246,9 @@ void ib_query(struct verbs_qp *qp, struct ibv_qp_attr *attr)
     struct rddp_ib_attr ib;
     bool has_manager;
 
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     qp->ibv.state = ib_state_now(qp, &ib, &has_manager);
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     *attr = (struct ibv_qp_attr){
         .path_mtu = ib.path_mtu ? mtu_code(ib.path_mtu) : 0,
         .path_mig_state = IBV_MIG_MIGRATED,

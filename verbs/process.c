@@ -17,6 +17,28 @@ static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the n
 static pid_t process_user;                                       /* that asked for the context last */
 static struct rddp_context *process_context;
 
+static int holder_cancels; /* the state of cancellation that the holder of verbs_lock had before */
+
+void verbs_enter(void)
+{
+    int state = verbs_take(&verbs_lock);
+
+    holder_cancels = state;
+}
+
+void verbs_leave(void)
+{
+    verbs_give_back(&verbs_lock, holder_cancels);
+}
+
+void verbs_wait(pthread_cond_t *cond)
+{
+    int state = holder_cancels;
+
+    pthread_cond_wait(cond, &verbs_lock);
+    holder_cancels = state;
+}
+
 /* A child must not find a lock held by a thread that it has not. verbs_lock is the outer one. */
 static void process_hold(void)
 {
@@ -65,18 +87,22 @@ static struct rddp_context *process_open(void)
 
 struct rddp_context *verbs_process(void)
 {
+    int state = verbs_take(&process_lock);
     struct rddp_context *context;
 
-    pthread_mutex_lock(&process_lock);
     if (!process_context)
         process_context = process_open();
     process_user = getpid(); /* a child that makes objects may connect, too */
     context = process_context;
-    pthread_mutex_unlock(&process_lock);
+    verbs_give_back(&process_lock, state);
     return context;
 }
 
 struct rddp_context *process_context_here(void)
 {
-    return process_context && process_user == getpid() ? process_context : NULL;
+    int state = verbs_take(&process_lock);
+    struct rddp_context *context = process_user == getpid() ? process_context : NULL;
+
+    verbs_give_back(&process_lock, state);
+    return context;
 }

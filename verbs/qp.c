@@ -146,9 +146,9 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
     pthread_mutex_init(&qp->ibv.mutex, NULL);
     pthread_cond_init(&qp->ibv.cond, NULL);
     pd_enter(pd);
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     qp_list_add(qp);
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     return &qp->ibv;
 }
 
@@ -192,15 +192,15 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 {
     struct verbs_qp *qp = qp_of(ibv);
 
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     if (qp->id && verbs_qp_is_going)
         verbs_qp_is_going(qp);
     qp_list_remove(qp);
     stats_count(qp->rddp);
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     rddp_destroy_qp(qp->rddp);
-    pthread_mutex_lock(&verbs_lock);
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_enter();
+    verbs_leave();
     pd_leave(ibv->pd);
     wr_builder_detach(qp);
     pthread_mutex_destroy(&ibv->mutex);

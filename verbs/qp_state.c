@@ -117,9 +117,9 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
     if (mask & IBV_QP_PORT && attr->port_num != 1)
         return verbs_refuse(EINVAL, "ibv_modify_qp: QP %u: port %u of 1", ibv->qp_num, attr->port_num);
     if (mask & IBV_QP_STATE) {
-        pthread_mutex_lock(&verbs_lock); /* events of the connection vanish with a reset */
+        verbs_enter(); /* events of the connection vanish with a reset */
         error = move_to(qp, attr->qp_state);
-        pthread_mutex_unlock(&verbs_lock);
+        verbs_leave();
     }
     if (!error && mask & IBV_QP_ACCESS_FLAGS)
         error = set_access(qp, attr->qp_access_flags);

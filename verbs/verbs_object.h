@@ -105,6 +105,28 @@ struct verbs_qp {
  * moved and withdrawn with it held. Not taken on the data path. */
 extern pthread_mutex_t verbs_lock;
 
+/* Takes a lock: who has one is not cancelled, and so does not leave it locked. System calls and waits for conditions
+ * are cancellation points. Returns the state before, for verbs_give_back(). */
+static inline int verbs_take(pthread_mutex_t *lock)
+{
+    int state;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_mutex_lock(lock);
+    return state;
+}
+
+static inline void verbs_give_back(pthread_mutex_t *lock, int state)
+{
+    pthread_mutex_unlock(lock);
+    pthread_setcancelstate(state, NULL);
+}
+
+/* The same of verbs_lock. verbs_wait(): pthread_cond_wait() of who has it. */
+void verbs_enter(void);
+void verbs_leave(void);
+void verbs_wait(pthread_cond_t *cond);
+
 /* What librdmacm.so.1 does, under verbs_lock, when a queue pair of one of its ids is about to be destroyed: it takes
  * the events of the queue pair away from those who wait for them. */
 extern void (*verbs_qp_is_going)(struct verbs_qp *qp);

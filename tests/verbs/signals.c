@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* signals.c - signals come while a thread waits for an event: as with an adapter's descriptors, the call goes on after
  * a handler that was installed with SA_RESTART, and fails with EINTR after another. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -158,6 +159,60 @@ static void test_cancelled(void **state)
     }
 }
 
+static void *query_gid(void *context)
+{
+    union ibv_gid gid;
+
+    pthread_cancel(pthread_self());
+    ibv_query_gid(context, 1, 0, &gid);
+    return NULL;
+}
+
+static void *stop_listening(void *listener)
+{
+    pthread_cancel(pthread_self());
+    rdma_destroy_ep(listener);
+    return NULL;
+}
+
+static void *destroy(void *id)
+{
+    rdma_destroy_id(id);
+    return NULL;
+}
+
+/* So does one that is cancelled in the middle of a call, where it does more than wait for an event: others go on. */
+static void test_cancelled_inside(void **state)
+{
+    struct rdma_event_channel *own = rdma_create_event_channel();
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rdma_cm_event *event;
+    struct ids other = {0};
+    struct rdma_cm_id *id;
+    union ibv_gid gid;
+    pthread_t thread;
+    char port[8];
+
+    (void)state;
+    alarm(WAIT_MS / 1000);
+    ids_listen(&other, port);
+    pthread_create(&thread, NULL, stop_listening, other.listener);
+    pthread_join(thread, NULL);
+    assert_int_equal(rdma_create_id(own, &id, NULL, RDMA_PS_TCP), 0);
+    assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, WAIT_MS), 0);
+    assert_int_equal(rdma_get_cm_event(own, &event), 0);
+    pthread_create(&thread, NULL, destroy, id); /* waits until the event was given back */
+    usleep(20000);
+    pthread_cancel(thread);
+    rdma_ack_cm_event(event);
+    pthread_join(thread, NULL);
+    rdma_destroy_event_channel(own);
+    pthread_create(&thread, NULL, query_gid, ids.client->verbs);
+    pthread_join(thread, NULL);
+    assert_int_equal(ibv_query_gid(ids.client->verbs, 1, 0, &gid), 0);
+    alarm(0);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -179,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_cancelled_inside),
         cmocka_unit_test(test_restarted),
     };
 

@@ -56,9 +56,9 @@ static int use_device(struct cm_id *id)
 {
     int error;
 
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     error = cm_id_use_device(id);
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     return cm_result(error);
 }
 
@@ -116,12 +116,12 @@ static int addr_resolved(struct cm_id *id, int result, bool *is_sync)
 {
     int error;
 
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     *is_sync = id->is_sync;
     error = cm_channel_post(id, result ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, result);
     if (!error && !result)
         id->state = CM_ADDR_RESOLVED;
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     return error;
 }
 
@@ -154,13 +154,13 @@ int rdma_resolve_route(struct rdma_cm_id *ibv, int timeout_ms)
     bool is_sync;
 
     (void)timeout_ms;
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     is_sync = id->is_sync;
     if (id->state == CM_ADDR_RESOLVED)
         error = cm_channel_post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
     if (!error)
         id->state = CM_ROUTE_RESOLVED;
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     if (error == -EINVAL)
         return cm_refuse("rdma_resolve_route", id, "rdma_resolve_addr() comes first, and each once");
     return cm_finish(id, is_sync, error);

@@ -38,7 +38,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *ibv)
 {
     struct cm_channel *channel = cm_channel_of(ibv), **at = &leaving;
 
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     channel->next_leaving = leaving;
     leaving = channel;
     while ((channel = *at)) {
@@ -49,7 +49,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *ibv)
         *at = channel->next_leaving;
         free(channel);
     }
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
 }
 
 int cm_channel_post(struct cm_id *id, enum rdma_cm_event_type type, int status)
@@ -62,7 +62,7 @@ int cm_channel_post(struct cm_id *id, enum rdma_cm_event_type type, int status)
 void cm_channel_settle(struct cm_id *id)
 {
     while (id->taken != id->given_back)
-        pthread_cond_wait(&event_given_back, &verbs_lock);
+        verbs_wait(&event_given_back);
 }
 
 static void cm_channel_give_back(struct cm_id *id)
@@ -164,9 +164,9 @@ int rdma_ack_cm_event(struct rdma_cm_event *ibv)
 
     if (!event)
         return cm_fail(EINVAL);
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     cm_channel_give_back(event->counted);
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     free(event);
     return 0;
 }
@@ -202,11 +202,11 @@ int rdma_migrate_id(struct rdma_cm_id *ibv, struct rdma_event_channel *channel)
         rdma_ack_cm_event(ibv->event);
         ibv->event = NULL;
     }
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     channel_move(id, channel);
     id->is_sync = is_sync;
     cm_channel_settle(id); /* what was taken from the old channel is given back before the call returns */
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     if (was_sync)
         rdma_destroy_event_channel(old);
     return 0;

@@ -101,7 +101,7 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
 
     if (error)
         return cm_result(error);
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     is_sync = id->is_sync;
     if (id->state != CM_ROUTE_RESOLVED || (!cm_is_datagram(id) && !qp_named(id, param))) {
         error = -EINVAL;
@@ -115,7 +115,7 @@ int rdma_connect(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
         id->is_active = true;
         id->state = CM_CONNECTING;
     }
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     if (error == -EINVAL)
         return cm_refuse("rdma_connect", id,
                          "its route is not resolved, it is connected, or it has no queue pair in INIT");
@@ -173,11 +173,11 @@ int rdma_listen(struct rdma_cm_id *ibv, int backlog)
         return cm_refuse("rdma_listen", id, "it listens already, or is resolved or connected");
     if (id->fd < 0 && cm_bind(id, (struct sockaddr *)&any))
         return -1;
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     error = listen_on_all(id, backlog > 0 ? backlog : CM_BACKLOG_DEFAULT);
     if (!error)
         id->state = CM_LISTENING;
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     return cm_result(error);
 }
 
@@ -195,7 +195,7 @@ int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
 
     if (error)
         return cm_result(error);
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     is_sync = id->is_sync && !cm_is_datagram(id); /* no event follows the answer to those */
     if (!id->request || !has_queue_pair(id, param)) {
         error = -EINVAL;
@@ -210,7 +210,7 @@ int rdma_accept(struct rdma_cm_id *ibv, struct rdma_conn_param *param)
         id->request = NULL; /* answered, whatever the result */
         id->state = error ? CM_FAILED : CM_CONNECTING;
     }
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     if (error == -EINVAL)
         return cm_refuse("rdma_accept", id, "it is of no request, was answered, or has no queue pair in INIT");
     return cm_finish(id, is_sync, error);
@@ -221,13 +221,13 @@ int rdma_reject(struct rdma_cm_id *ibv, const void *private_data, uint8_t length
     struct cm_id *id = cm_of(ibv);
     int error = -EINVAL;
 
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     if (id->request) {
         error = rddp_reject(id->request, private_data, private_data ? length : 0);
         id->request = NULL;
         id->state = CM_FAILED;
     }
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     return error == -EINVAL ? cm_refuse("rdma_reject", id, "it is of no request, or was answered") : cm_result(error);
 }
 
@@ -245,7 +245,7 @@ int rdma_disconnect(struct rdma_cm_id *ibv)
     int error = 0;
     bool is_sync;
 
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     state = id->state;
     is_sync = id->is_sync && state != CM_OVER;
     if (state == CM_CONNECTED || state == CM_CONNECTING)
@@ -254,7 +254,7 @@ int rdma_disconnect(struct rdma_cm_id *ibv)
         error = -EINVAL;
     id->has_left |= !error;
     cm_rest(id);
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     if (error == -EINVAL)
         return cm_refuse("rdma_disconnect", id, "it was never connected");
     return cm_finish(id, is_sync, error);

@@ -95,7 +95,7 @@ int rdma_destroy_id(struct rdma_cm_id *ibv)
 
     if (ibv->event)
         rdma_ack_cm_event(ibv->event);
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     if (id->qp)
         id_detach(id);
     if (id->request)
@@ -108,7 +108,7 @@ int rdma_destroy_id(struct rdma_cm_id *ibv)
     }
     rddp_withdraw_events(cm_channel_of(ibv->channel)->rddp, id);
     cm_channel_settle(id);
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     if (id->is_sync)
         rdma_destroy_event_channel(ibv->channel);
     cm_id_free(id);

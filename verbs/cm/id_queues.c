@@ -91,9 +91,9 @@ int rdma_create_qp_ex(struct rdma_cm_id *ibv, struct ibv_qp_init_attr_ex *init)
         destroy_cqs(ibv);
         return cm_fail(-error);
     }
-    pthread_mutex_lock(&verbs_lock);
+    verbs_enter();
     cm_id_attach(id, qp_of(qp));
-    pthread_mutex_unlock(&verbs_lock);
+    verbs_leave();
     ibv->qp = qp;
     ibv->pd = qp->pd;
     return 0;
