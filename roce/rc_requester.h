@@ -20,9 +20,10 @@ enum {
     RC_RTO_FIRST_US = 100000, /* until the first round trip was measured */
     RC_RTO_MIN_US = 2000,
     RC_RTO_MAX_US = 1000000,
-    RC_LATE_US = 500,  /* whoever calls that late did not see either what has arrived */
-    RC_SMALL = 128,    /* a window up to this that meets no queue is not what causes losses: */
-    RC_STEP = 8,       /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
+    RC_PATIENCE_MIN_US = 10000, /* who answers is a process, and may wait for a processor as long */
+    RC_LATE_US = 500,           /* whoever calls that late did not see either what has arrived */
+    RC_SMALL = 128,             /* a window up to this that meets no queue is not what causes losses: */
+    RC_STEP = 8,                /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
     RC_QUEUE_US = 100, /* a round trip that is longer by this, and by RC_STEP, than the least one has met a queue */
     RC_MARKS = 32,
     RC_ASKS = 4,     /* acknowledgements that a window asks for, */
@@ -182,6 +183,9 @@ void rc_requester_tick(struct rc_requester *q, uint64_t now_us);
 
 /* Returns the microseconds of a local ACK time-out (0: never) with this code, 0 to 31. */
 uint64_t rc_timeout_us(unsigned code);
+
+/* The same for packets of a queue pair: RC_PATIENCE_MIN_US at least, as adapters and kernels have a least time, too. */
+uint64_t rc_patience_us(unsigned code);
 
 /* The same of a receiver that is not ready. */
 uint64_t rc_rnr_us(unsigned code);

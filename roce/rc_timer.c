@@ -21,6 +21,13 @@ uint64_t rc_timeout_us(unsigned code)
     return code ? ((uint64_t)4096 << (code & 31)) / 1000 : 0;
 }
 
+uint64_t rc_patience_us(unsigned code)
+{
+    uint64_t us = rc_timeout_us(code);
+
+    return us && us < RC_PATIENCE_MIN_US ? RC_PATIENCE_MIN_US : us;
+}
+
 uint64_t rc_resend_us(const struct rc_requester *q)
 {
     uint64_t rto = q->rtt.smooth_us ? q->rtt.smooth_us + 4ull * q->rtt.var_us : RC_RTO_FIRST_US;

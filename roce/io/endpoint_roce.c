@@ -315,7 +315,7 @@ void endpoint_roce_send(struct endpoint *endpoint, const struct rddp_ib_attr *at
 {
     const struct rc_requester_attr requester = {
         .psn = attr->sq_psn,
-        .timeout_us = rc_timeout_us(attr->timeout),
+        .timeout_us = rc_patience_us(attr->timeout),
         .retries = attr->retry_cnt,
         .rnr_retries = attr->rnr_retry,
     };
@@ -490,7 +490,7 @@ int endpoint_roce_set_drained(struct endpoint *endpoint, struct rddp_ib_attr *at
     error = set_other_path(e, attr);
     if (error || !has_timers)
         return error;
-    requester->timeout_us = rc_timeout_us(attr->timeout);
+    requester->timeout_us = rc_patience_us(attr->timeout);
     requester->retries = attr->retry_cnt;
     requester->rnr_retries = attr->rnr_retry;
     e->pair.responder.attr.reads = attr->max_dest_rd_atomic;

@@ -105,7 +105,7 @@ static struct rc_pair_attr pair_attr(const struct endpoint_roce *e, const struct
         .access = RDDP_ACCESS_REMOTE_WRITE | RDDP_ACCESS_REMOTE_READ | RDDP_ACCESS_REMOTE_ATOMIC,
         .requester = {.mtu = attr->path_mtu,
                       .psn = attr->sq_psn,
-                      .timeout_us = rc_timeout_us(attr->timeout),
+                      .timeout_us = rc_patience_us(attr->timeout),
                       .retries = attr->retry_cnt,
                       .rnr_retries = attr->rnr_retry,
                       .window = UDP_SOCKET_OCTETS / attr->path_mtu},

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "loop/reactor.h"
+#include "roce/rc_requester.h"
 #include "tests/suite/lib/by_hand.h"
 
 static struct hands h;
@@ -254,6 +256,23 @@ static void no_answer(void **state)
     hands_close(&h);
 }
 
+/* Nor that soon: the least time-out of all is shorter than a process may have to wait for a processor. */
+static void no_answer_yet(void **state)
+{
+    uint64_t from_us;
+
+    (void)state;
+    open_all(RDDP_QPT_RC, "127.0.0.1");
+    h.ib.timeout = 1; /* 8 us */
+    h.ib.retry_cnt = 2;
+    hand_connect(&h, 0, rddp_qp_num(h.end[1].qp));
+    from_us = reactor_now_us();
+    hand_post(&h.end[0], &h.end[1], RDDP_WR_RDMA_WRITE, 0, 8, 0);
+    fails(&h.end[0], RDDP_WC_RETRY_EXC_ERR);
+    assert_true(reactor_now_us() - from_us >= 3 * RC_PATIENCE_MIN_US);
+    hands_close(&h);
+}
+
 /* --- states ------------------------------------------------------------------------------------------------------- */
 
 /* Every step from every state; only those of the table are taken. ROCE-RSP-21. */
@@ -409,10 +428,10 @@ static void many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mtu), cmocka_unit_test(ipv6),    cmocka_unit_test(unreliable),
-        cmocka_unit_test(not_ready), cmocka_unit_test(refused), cmocka_unit_test(no_answer),
-        cmocka_unit_test(steps),     cmocka_unit_test(posting), cmocka_unit_test(limits),
-        cmocka_unit_test(again),     cmocka_unit_test(many),
+        cmocka_unit_test(every_mtu),     cmocka_unit_test(ipv6),    cmocka_unit_test(unreliable),
+        cmocka_unit_test(not_ready),     cmocka_unit_test(refused), cmocka_unit_test(no_answer),
+        cmocka_unit_test(no_answer_yet), cmocka_unit_test(steps),   cmocka_unit_test(posting),
+        cmocka_unit_test(limits),        cmocka_unit_test(again),   cmocka_unit_test(many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
