@@ -15,9 +15,6 @@ ms async rdma send buffers = 256
 ms async rdma receive buffers = 1024
 ms async rdma receive queue len = 256
 ms bind msgr2 = false
-auth cluster required = none
-auth service required = none
-auth client required = none
 osd pool default size = 1
 mon allow pool size one = true
 mon data avail crit = 1
@@ -50,11 +47,14 @@ ceph_stop() {
 }
 
 ceph_monitor() {
-    local id
+    local id name
     id=$(cat /proc/sys/kernel/random/uuid)
     ceph_configuration "$id" >"$tmp/ceph/conf"
     monmaptool --create --fsid "$id" --addv a "[v1:$outside:6789]" "$tmp/ceph/map" >/dev/null || why="monmaptool ends with $?"
     ceph-authtool --create-keyring "$tmp/ceph/keyring" --gen-key -n mon. --cap mon 'allow *' >/dev/null || why="ceph-authtool ends with $?"
+    for name in client.admin osd.0; do
+        ceph-authtool "$tmp/ceph/keyring" --gen-key -n $name --cap mon 'allow *' --cap osd 'allow *' >/dev/null || why="ceph-authtool ends with $?"
+    done
     ceph_step ceph-mon --mkfs -i a --monmap "$tmp/ceph/map" --keyring "$tmp/ceph/keyring"
     ceph_start ceph-mon -i a
 }
