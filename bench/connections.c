@@ -327,7 +327,7 @@ int main(int argc, char **argv)
     uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 100;
     int rounds = argc > 3 ? atoi(argv[3]) : 5;
     double seconds = argc > 4 ? atof(argv[4]) : 0.5;
-    struct crowd alone = {0}, beside = {0};
+    static struct crowd alone, beside;
     struct rlimit limit;
 
     if (count - 1 >= COUNT_MAX || rounds < 0 || rounds > ENDS_ROUNDS_MAX || seconds <= 0)
