@@ -8,8 +8,8 @@
 
 #include "nfs/command/nfs_copy.h"
 
-/* FIRST_OCTETS, FIRST_MS: of the first call, which is alone: behind the octets of others it could be late on a slow
- * path. Some servers do not answer those of programs that they do not know. */
+/* FIRST_OCTETS, FIRST_MS: of the first call, which is alone. Some servers do not answer those of programs that they do
+ * not know. */
 enum { DIGEST_READ = 65536, FIRST_OCTETS = 65536, FIRST_MS = 5000 };
 
 bool digest_is_due(const struct nfs_copy *copy, const struct copy_job *job)
@@ -17,26 +17,15 @@ bool digest_is_due(const struct nfs_copy *copy, const struct copy_job *job)
     return copy->session->net && !copy->unsummed && !job->directory && job->summed < job->size;
 }
 
-/* The first call waits until those that are under way have ended, and the others wait for it. */
-static bool asks_alone(struct nfs_copy *copy, struct copy_job *asking)
-{
-    copy->asking = asking;
-    for (const struct copy_job *job = copy->jobs; job; job = job->next) {
-        if (job->under_way)
-            return false;
-    }
-    return true;
-}
-
 bool digest_issue(struct copy_job *job, struct slot *slot)
 {
-    struct nfs_copy *copy = slot->copy;
-    uint64_t left = job->size - job->summed, most = copy->summed ? NFS3_DIGEST_MAX : FIRST_OCTETS;
-    if (!left || copy->unsummed || (!copy->summed && !asks_alone(copy, job)))
+    uint64_t left = job->size - job->summed, most = slot->copy->summed ? NFS3_DIGEST_MAX : FIRST_OCTETS;
+    if (!left || slot->copy->unsummed || slot->copy->asking)
         return false;
+    slot->copy->asking = !slot->copy->summed;
     slot->offset = job->summed;
     slot->length = (uint32_t)(left < most ? left : most);
-    slot->op.timeout_ms = copy->asking ? FIRST_MS : 0;
+    slot->op.timeout_ms = slot->copy->asking ? FIRST_MS : 0;
     slot->done = 0;
     job->summed += slot->length;
     slot->op.proc = NFS3_DIGEST;
@@ -95,7 +84,7 @@ void digest_done(struct copy_job *job, struct slot *slot)
     struct nfs_copy *copy = slot->copy;
     struct nfs_op *op = &slot->op;
     bool is_late = copy->asking && op->error == -ETIMEDOUT;
-    copy->asking = NULL;
+    copy->asking = false;
     copy->summed |= !op->error;
     if (is_late || op->error == -EOPNOTSUPP)
         copy->unsummed = copy->report->unsummed = true;

@@ -109,8 +109,6 @@ static bool issue_any(struct nfs_copy *copy)
 {
     for (struct copy_job *job = copy->jobs; job && (copy->idle || copy->idle_small); job = job->next) {
         struct slot **list = slot_for(copy, job), *slot = *list;
-        if (copy->asking && copy->asking != job)
-            continue;
         if (!slot || (job->failed && job->state != JOB_REMOVE) || !copy->direction->issue(job, slot))
             continue;
         *list = slot->next;

@@ -106,11 +106,11 @@ struct nfs_copy {
      * failure). */
     int (*more)(struct nfs_copy *copy);
     void *walker;
-    bool over;               /* there are no more files */
-    struct copy_job *asking; /* makes the first call for a digest, with no other under way; NULL: none does */
-    bool summed;             /* the server has answered one */
-    bool unsummed;           /* it knows none */
-    bool closing;            /* start nothing but the removal of temporary files, until `deadline_ns` */
+    bool over;     /* there are no more files */
+    bool asking;   /* the first call for a digest is under way */
+    bool summed;   /* the server has answered one */
+    bool unsummed; /* it knows none */
+    bool closing;  /* start nothing but the removal of temporary files, until `deadline_ns` */
     uint64_t deadline_ns;
     int code; /* the worst exit code so far */
 };
