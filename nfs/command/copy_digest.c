@@ -8,24 +8,36 @@
 
 #include "nfs/command/nfs_copy.h"
 
-/* FIRST_OCTETS, FIRST_MS: of the first call, which is alone. Some servers do not answer those of programs that they do
- * not know. */
-enum { DIGEST_READ = 65536, FIRST_OCTETS = 65536, FIRST_MS = 5000 };
+/* ASK_MS: some servers do not answer calls of programs that they do not know. */
+enum { DIGEST_READ = 65536, ASK_MS = 5000 };
+
+/* Any answer of the program will do: the root has no digest. No other call is under way yet, so that on a slow path no
+ * octets of others pass for the server's silence. */
+void digest_ask(struct nfs_copy *copy)
+{
+    struct nfs_client *client = copy->session->client;
+    struct nfs_op op = {.proc = NFS3_DIGEST, .timeout_ms = ASK_MS};
+    if (!copy->session->net)
+        return;
+    op.args.range.fh = *nfs_root(client);
+    nfs_call(client, &op);
+    copy->summed = !op.error;
+    copy->report->unsummed = !copy->summed;
+    nfs_forget(&op);
+}
 
 bool digest_is_due(const struct nfs_copy *copy, const struct copy_job *job)
 {
-    return copy->session->net && !copy->unsummed && !job->directory && job->summed < job->size;
+    return copy->summed && !job->directory && job->summed < job->size;
 }
 
 bool digest_issue(struct copy_job *job, struct slot *slot)
 {
-    uint64_t left = job->size - job->summed, most = slot->copy->summed ? NFS3_DIGEST_MAX : FIRST_OCTETS;
-    if (!left || slot->copy->unsummed || slot->copy->asking)
+    uint64_t left = job->size - job->summed;
+    if (!left)
         return false;
-    slot->copy->asking = !slot->copy->summed;
     slot->offset = job->summed;
-    slot->length = (uint32_t)(left < most ? left : most);
-    slot->op.timeout_ms = slot->copy->asking ? FIRST_MS : 0;
+    slot->length = (uint32_t)(left < NFS3_DIGEST_MAX ? left : NFS3_DIGEST_MAX);
     slot->done = 0;
     job->summed += slot->length;
     slot->op.proc = NFS3_DIGEST;
@@ -61,7 +73,7 @@ static int sum_here(int fd, uint64_t offset, uint32_t length, uint8_t value[NFS3
     return error;
 }
 
-static void compare_digest(struct copy_job *job, const struct slot *slot)
+void digest_done(struct copy_job *job, struct slot *slot)
 {
     struct nfs_copy *copy = slot->copy;
     const struct nfs_op *op = &slot->op;
@@ -77,18 +89,4 @@ static void compare_digest(struct copy_job *job, const struct slot *slot)
         job_fail(copy, job, EXIT_FAILED, "the server has other octets, or the file has changed");
     else
         job->verified_octets += slot->length;
-}
-
-void digest_done(struct copy_job *job, struct slot *slot)
-{
-    struct nfs_copy *copy = slot->copy;
-    struct nfs_op *op = &slot->op;
-    bool is_late = copy->asking && op->error == -ETIMEDOUT;
-    copy->asking = false;
-    copy->summed |= !op->error;
-    if (is_late || op->error == -EOPNOTSUPP)
-        copy->unsummed = copy->report->unsummed = true;
-    else
-        compare_digest(job, slot);
-    op->timeout_ms = 0;
 }

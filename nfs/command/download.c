@@ -389,6 +389,7 @@ int pull_run(struct nfs_session *s, struct nfs_report *report, const char *local
         pull->copy.more = pull_more;
         pull->copy.walker = pull;
         pull->top_is_next = true;
+        digest_ask(&pull->copy);
         code = copy_engine_run(&pull->copy);
     }
     if (pull && pull->level) {

@@ -106,11 +106,9 @@ struct nfs_copy {
      * failure). */
     int (*more)(struct nfs_copy *copy);
     void *walker;
-    bool over;     /* there are no more files */
-    bool asking;   /* the first call for a digest is under way */
-    bool summed;   /* the server has answered one */
-    bool unsummed; /* it knows none */
-    bool closing;  /* start nothing but the removal of temporary files, until `deadline_ns` */
+    bool over;    /* there are no more files */
+    bool summed;  /* the server gives digests */
+    bool closing; /* start nothing but the removal of temporary files, until `deadline_ns` */
     uint64_t deadline_ns;
     int code; /* the worst exit code so far */
 };
@@ -133,11 +131,13 @@ void place_put(struct nfs_copy *copy, struct copy_place *place);
 
 /* --- copy_digest.c: over a TCP of our own, a server of ours gives digests ----------------------------------------- */
 
+/* Finds out whether the server gives any. */
+void digest_ask(struct nfs_copy *copy);
 /* Is it time to compare the octets of this file? */
 bool digest_is_due(const struct nfs_copy *copy, const struct copy_job *job);
-/* Asks for the next digest. Returns false if all were asked for, or it is not known yet whether there are any. */
+/* Asks for the next digest. Returns false if all were asked for. */
 bool digest_issue(struct copy_job *job, struct slot *slot);
-/* Compares it with the same octets here, or notes that the server knows none. */
+/* Compares it with the same octets here. */
 void digest_done(struct copy_job *job, struct slot *slot);
 
 /* --- download.c, upload.c: the two directions --------------------------------------------------------------------- */

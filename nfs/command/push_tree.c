@@ -222,6 +222,7 @@ int push_run(struct nfs_session *s, struct nfs_report *report, const char *local
         walk_init(&push->walk, push->fd, 0);
         push->copy.more = push_tree_more;
         push->copy.walker = push;
+        digest_ask(&push->copy);
         code = copy_engine_run(&push->copy);
         walk_fini(&push->walk);
     }

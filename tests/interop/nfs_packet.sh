@@ -137,6 +137,11 @@ for how in drops refuses; do
     cmp "$export/big" "$export/back/$how" || fail "$how: other octets there"
     grep -q '; not verified: the server has no digests' "$dir/said" || fail "$how: $(cat "$dir/said")"
     rm -r "$export/back"
+    # What it has to answer before would count as its silence: the question comes before any octets.
+    client 0 cp -r --port 2050 "10.75.0.1:$export" "$dir/tree"
+    rm -r "$dir/tree"
+    [ "$(grep -c digest "$dir/digests")" = 3 ] || fail "$how: not asked once a copy: $(cat "$dir/digests")"
+    ! grep digest "$dir/digests" | grep -v ' 0$' || fail "$how: asked with other calls under way"
     kill "$proxy"
     wait "$proxy" || true
 done
