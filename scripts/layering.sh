@@ -70,10 +70,16 @@ declare -A also=([base]='|thrd_(yield|sleep)')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+at='' # the only file to look at, with its layer, in a tree that is clean but for it; empty: all of them
+
 layer_of() { # PATH -> the innermost layer that it lies in
     local layer=${1%/*}
     while [ -z "${may[$layer]:-}" ] && [[ $layer == */* ]]; do layer=${layer%/*}; done
     echo "$layer"
+}
+
+checked() { # the layers to look at
+    [ -z "$at" ] && echo "$pure_layers $host_layers $upper_folders" || layer_of "$at"
 }
 
 # Names are relative to the root, so a name is ours if it exists there; <net/if.h> is not.
@@ -95,7 +101,9 @@ allowed() { # LAYER FORM NAME
 
 # A directive that includes: also one that stands behind a comment, is written with a digraph, or is #import.
 check_includes() {
-    local layer file line rest bad=0
+    local layer file line rest bad=0 places
+    mapfile -t places < <(for layer in "${!may[@]}"; do [[ $layer == */* || ! -d $layer ]] || echo "$layer"; done)
+    [ -z "$at" ] || places=("$at")
     local directive='^([^"]*\*/)?[[:space:]]*(#|%:)([[:space:]]|/\*.*\*/)*(include|import|embed)'
     local -A is_allowed=() layers=()
     while IFS=: read -r file line rest; do
@@ -109,9 +117,7 @@ check_includes() {
         fi
         echo "$file:$line: $layer/ may not include this: $rest"
         bad=1
-    done < <(for layer in "${!may[@]}"; do
-        [[ $layer == */* ]] || [ ! -d "$layer" ] || grep -rnE --include='*.[ch]' "$directive" "$layer"
-    done)
+    done < <(grep -rnHE --include='*.[ch]' "$directive" "${places[@]}")
     return $bad
 }
 
@@ -157,8 +163,8 @@ check_symbols() {
     # shellcheck disable=SC2046,SC2086
     symbols --defined-only $(printf '%s/\n' $pure_layers $host_layers $upper_folders | grep -v '^verbs') |
         grep -vx main >"$work/product"
-    # shellcheck disable=SC2046,SC2086
-    for layer in $pure_layers $host_layers $upper_folders; do
+    # shellcheck disable=SC2046
+    for layer in $(checked); do
         [ -d "$work/objects/$layer" ] || continue
         symbols --defined-only $(used_by "$layer") >"$work/own"
         symbols --undefined-only "$layer/" | comm -23 - "$work/own" >"$work/foreign"
@@ -190,7 +196,7 @@ check_instructions() {
 # Each line of $work/calls is a file and one that it needs; tsort reports a ring if they cannot be ordered.
 check_rings() {
     local layer bad=0
-    for layer in $pure_layers $host_layers $upper_folders; do
+    for layer in $(checked); do
         [ -d "$work/objects/$layer" ] || continue
         (cd "$work/objects" && find "$layer" -maxdepth 1 -name "*.o" -print0 | xargs -0 nm -A -g -f posix) |
             awk '{ sub(/\.c\.o:$/, "", $1) }
@@ -260,6 +266,7 @@ plant() {
     mkdir -p "$(dirname "$3")"
     printf '%b\n' "$4" >"$3"
     [[ $2 == check_includes || $2 == check_folders || $2 == check_instructions ]] || compile "$3"
+    at=$3
     if "$2" >"$work/said"; then
         echo "layering: not caught: $1" >&2
         exit 1
