@@ -91,6 +91,13 @@ static inline void drive(void)
         osctp.drive(ours);
 }
 
+/* The kernel may be late with a packet to our end. */
+static inline void await_and_drive(void)
+{
+    poll(&(struct pollfd){ours->fd, POLLIN, 0}, 1, PATIENCE_US / 1000);
+    osctp.drive(ours);
+}
+
 /* Drives our end until the peer gets a packet that begins with this chunk. */
 static inline void expect_packet(int type)
 {

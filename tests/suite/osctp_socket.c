@@ -96,7 +96,7 @@ static void owners(void **state)
     assert_null(osctp.ready(ours));
     expect_news(assoc, SCTP_NEWS_UP, NULL);
     send_data(100, B | E | U, 0, 0, "x", 1);
-    osctp.drive(ours);
+    await_and_drive();
     assert_ptr_equal(osctp.ready(ours), &owner);
     assert_null(osctp.ready(ours));
     osctp.close(assoc);
@@ -166,8 +166,7 @@ static void ecn(void **state)
     assert_int_equal(tos_of(DATA), ECT0);
     assert_int_equal(setsockopt(fd, IPPROTO_IP, IP_TOS, &ce, sizeof(ce)), 0);
     send_data(1000, B | E | U, 0, 0, "x", 1);
-    poll(&(struct pollfd){ours->fd, POLLIN, 0}, 1, PATIENCE_US / 1000);
-    osctp.drive(ours);
+    await_and_drive();
     assert_int_equal(tos_of(ECNE), 0);
     assert_int_equal(get32(got + PACKET_COMMON + 4), 1000);
     assert_int_equal(got[PACKET_COMMON + 8], SACK);
