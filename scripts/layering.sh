@@ -216,7 +216,7 @@ check_rings() {
     return $bad
 }
 
-# Takes FILE's object from the build, if this runs as a test. RDDP_LONG=1 compiles everything here.
+# Takes FILE's object from the build, if this runs as a test.
 take_compiled() { # FILE
     local folder=${1%/*}
     local object=${RDDP_BUILD_DIR:-}/CMakeFiles/rddp_${folder//\//_}.dir/$1.o
@@ -226,7 +226,7 @@ take_compiled() { # FILE
         object=${RDDP_BUILD_DIR:-}/CMakeFiles/rddp_tool.dir/$1.o
     [ "$folder" != verbs ] || object=${RDDP_BUILD_DIR:-}/verbs/CMakeFiles/rddp_ibverbs.dir/${1#verbs/}.o
     [ "$folder" != verbs/cm ] || object=${RDDP_BUILD_DIR:-}/verbs/CMakeFiles/rddp_rdmacm.dir/${1#verbs/}.o
-    [ -z "${RDDP_LONG:-}" ] && [ -f "$object" ] && mkdir -p "$work/objects/${1%/*}" && cp "$object" "$work/objects/$1.o"
+    [ -f "$object" ] && mkdir -p "$work/objects/${1%/*}" && cp "$object" "$work/objects/$1.o"
 }
 
 # Whether the headers that a file needs are installed; without them it is not built either.
