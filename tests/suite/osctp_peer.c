@@ -252,7 +252,8 @@ static void window(void **state)
     (void)state;
     for (uint32_t at = 100; sent < 2 * OSCTP_INBOX && said >= sizeof(octets); at++, sent += sizeof(octets)) {
         send_data(at, B | E | U, 0, 0, octets, sizeof(octets));
-        osctp.drive(ours);
+        await_and_drive();
+        await_answer(at % 2 * 10); /* at the latest the second packet is acknowledged at once */
         while (take_packet() == SACK)
             said = get32(got + PACKET_COMMON + 8);
     }
@@ -262,8 +263,9 @@ static void window(void **state)
         sctp_news_free(&news);
     }
     assert_true(taken >= sent - 2 * sizeof(octets));
-    assert_int_equal(take_packet(), SACK);
-    assert_true(get32(got + PACKET_COMMON + 8) >= sizeof(octets));
+    do
+        expect_packet(SACK);
+    while (get32(got + PACKET_COMMON + 8) < sizeof(octets));
     osctp.close(assoc);
 }
 
@@ -322,7 +324,8 @@ static uint32_t send_parts(bool *aborted)
         int is;
 
         send_data(at, U, 0, 0, octets, sizeof(octets));
-        osctp.drive(ours);
+        await_and_drive();
+        await_answer(at == 100 + PARTS ? 50 : 0);
         while ((is = take_packet()) >= 0) {
             others += is == ABORT && get16(got + 2) != peer_port;
             *aborted |= is == ABORT && get16(got + 2) == peer_port;

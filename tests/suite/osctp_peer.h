@@ -98,6 +98,12 @@ static inline void await_and_drive(void)
     osctp.drive(ours);
 }
 
+/* ... and with one to the peer, if there is one. */
+static inline void await_answer(int ms)
+{
+    poll(&(struct pollfd){fd, POLLIN, 0}, 1, ms);
+}
+
 /* Drives our end until the peer gets a packet that begins with this chunk. */
 static inline void expect_packet(int type)
 {

@@ -164,6 +164,7 @@ static void together(void **state)
     assert_non_null(to);
     expect_news(to, SCTP_NEWS_UP);
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t end = reactor_now_us() + PATIENCE_US;
         uint32_t packets = 0, chunks = 0, n;
         uint8_t p[64][DATAGRAM];
         struct sockaddr_in source;
@@ -173,8 +174,10 @@ static void together(void **state)
         for (uint32_t k = 1; k <= rows[i].messages; k++)
             submit(from, (uint8_t)k, k < rows[i].messages);
         stack->leave(connecting);
-        while (packets < 64 && (n = take(p[packets], &source))) {
-            if (p[packets][PACKET_COMMON] != CHUNK_DATA)
+        while (packets < 64 && chunks < rows[i].messages) {
+            assert_true(reactor_now_us() < end);
+            n = take(p[packets], &source);
+            if (!n || p[packets][PACKET_COMMON] != CHUNK_DATA)
                 continue;
             chunks += chunks_of(p[packets], n);
             assert_int_equal(sendto(relay, p[packets], n, 0, (struct sockaddr *)&passive, sizeof(passive)), n);
