@@ -187,7 +187,7 @@ group_ceph() {
 
 group_rsocket() {
     local option
-    for option in "-S 64 -I 200 -C 10" "-S 4096 -I 5000 -C 10" "-S 100000 -I 5 -C 10 -T b" "-S 3000 -I 50 -C 10 -T n" \
+    for option in "-S 64 -I 200 -C 10" "-S 4096 -I 5000 -C 3" "-S 100000 -I 5 -C 10 -T b" "-S 3000 -I 50 -C 10 -T n" \
         "-S 3000 -I 50 -C 10 -T a" "-S 40000 -B 4096 -I 5 -C 10" "-S all -I 2 -C 3" "-S 64 -I 50 -C 5 -T r"; do
         pair "rstream $option" "rstream -T v $option" "rstream -T v $option -s 127.0.0.1"
     done
