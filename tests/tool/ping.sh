@@ -182,7 +182,7 @@ for stopped in false true; do
     fi
     kill -9 $client
     wait $client 2>/dev/null
-    kill -CONT "$server"
+    ! $stopped || kill -CONT "$server" # while it looks for leaks at its end, this signal would hang it
     ends 1 "the client is killed"
     expect_one_line "the client is killed" ping
 done
