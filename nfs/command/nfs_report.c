@@ -87,7 +87,7 @@ static void report_print_summary(const struct nfs_report *report, double seconds
         printf("; %s were there already", octets_text(octets, report->resumed));
     if (report->verified)
         printf("; %" PRIu64 " file%s verified", report->verified, plural_s(report->verified));
-    if (report->unsummed && report->octets)
+    if (report->unsummed && (report->octets || report->resumed))
         printf("; not verified: the server has no digests");
     if (report->failed)
         printf("; %" PRIu64 " failed", report->failed);

@@ -87,6 +87,8 @@ ssize_t pread(int fd, void *p, size_t n, off_t at) { return pread64(fd, p, n, at
     [ ! -e "$export/wrong" ] || fail "a wrong file got its name there"
     [ "$(find "$dir" "$export" -name '.*.rddp-*' | wc -l)" = 0 ] || fail "a wrong file was left behind"
 fi
+${CC:-cc} -shared -fPIC -x c -o "$dir/end.so" - <<<'#include <signal.h>
+int renameat(int from, const char *old, int to, const char *new) { return raise(SIGKILL); }' || rm -f "$dir/end.so"
 both_ways "with losses" --packet-lose 1000
 grep -q '; 9.11 MB placed' <<<"$got" || fail "not all was placed: $got"
 stop
@@ -142,6 +144,14 @@ for how in drops refuses; do
     rm -r "$dir/tree"
     [ "$(grep -c digest "$dir/digests")" = 3 ] || fail "$how: not asked once a copy: $(cat "$dir/digests")"
     ! grep digest "$dir/digests" | grep -v ' 0$' || fail "$how: asked with other calls under way"
+    # Killed as the file is to get its name: all of it is there already, and was compared with nothing.
+    if [ -e "$dir/end.so" ]; then
+        LD_PRELOAD=$dir/end.so ASAN_OPTIONS=verify_asan_link_order=0 client 137 get --port 2050 "10.75.0.1:$export/big" "$dir/all"
+        client 0 get --port 2050 "10.75.0.1:$export/big" "$dir/all"
+        grep -q ' 0 B in .*; 9.00 MB were there already; not verified' "$dir/said" || fail "$how: $(cat "$dir/said")"
+        cmp "$export/big" "$dir/all" || fail "$how: what was there is another file"
+        rm "$dir/all"
+    fi
     kill "$proxy"
     wait "$proxy" || true
 done
