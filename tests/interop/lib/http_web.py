@@ -127,4 +127,32 @@ assert index.getheader("Content-Type") == "text/html; charset=utf-8"
 for wrong in (b"a b/@", b"a/b", b"u@a", b"a\x01"):
     assert b" 400 " in old(b"GET /small HTTP/1.1\r\nHost: " + wrong + b"\r\n\r\n").split(b"\r\n")[0], wrong
 assert b" 400 " in old(b"PUT /chunk HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;a=\x1b[2J\r\na\r\n0\r\n\r\n")
+
+
+def end_of_get(during):
+    """The last octets of an answer that was asked for a digest; `during` is called when its first octets are here."""
+    with open(directory + "/moves", "wb") as file:
+        file.write(bytes(20000000))
+    with socket.create_connection((host, 80), 20) as s:
+        s.sendall(b"GET /moves HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: close, TE\r\n"
+                  b"Want-Repr-Digest: xxh3-128=10\r\n\r\n")
+        got = s.recv(1000)
+        octets = len(got)
+        during(directory + "/moves")
+        while more := s.recv(65536):
+            octets += len(more)
+            got = (got + more)[-200:]
+    assert octets > 20000000, octets
+    return got
+
+
+def overwrite(name):
+    with open(name, "r+b") as file:
+        file.write(b"new")
+
+
+# What was read while the file changed is no version of it: that has no digest. Nor is it known whether the mode alone did.
+assert b"\r\n0\r\nRepr-Digest: xxh3-128=:" in end_of_get(lambda name: None)
+for change in (overwrite, lambda name: os.chmod(name, 0o600)):
+    assert end_of_get(change).endswith(b"\r\n0\r\n\r\n")
 sys.exit(failures > 0)
