@@ -237,8 +237,9 @@ bool http_conn_work(struct http_conn *conn)
 uint64_t http_conn_idle_ns(const struct http_conn *conn, uint64_t now_ns)
 {
     bool idle = conn->state == HTTP_CONN_HEAD && !conn->in.left && !rddp_stream_unacked(conn->out.stream);
-    uint64_t since_ns = conn->head_have ? conn->pace.begin_ns : conn->pace.last_ns;
-    return idle && now_ns > since_ns ? now_ns - since_ns : 0;
+    uint64_t since_ns = idle && conn->head_have ? conn->pace.begin_ns : conn->pace.last_ns;
+    uint64_t idle_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+    return idle || idle_ns >= HTTP_STALLED_S * SECOND_NS ? idle_ns : 0;
 }
 
 void http_conn_watch(struct http_conn *conn, uint64_t now_ns)

@@ -19,6 +19,7 @@ enum {
     HTTP_TEXT_MAX = 2 * HTTP_TARGET_MAX + 512,
     HTTP_HEAD_S = 20,     /* for a head, from its first octet to its last */
     HTTP_LINGER_S = 5,    /* for the peer to close, too */
+    HTTP_STALLED_S = 20,  /* after this time without an octet a request keeps no place from another client */
     HTTP_RATE_MIN = 1024, /* octets a second that must move while there are some to move */
 };
 
@@ -91,7 +92,7 @@ struct http_conn *http_conn_open(const struct http_served *served, struct rddp_s
 /* Does what can be done, up to a bound. True: there may be more to do at once. */
 bool http_conn_work(struct http_conn *conn);
 /* Nanoseconds for which the peer has asked for nothing, with all answers acknowledged: the beginning of a request asks
- * for nothing. 0: it is served. */
+ * for nothing; or for which nothing has moved of what it asked for, if it is HTTP_STALLED_S. 0: it is served. */
 uint64_t http_conn_idle_ns(const struct http_conn *conn, uint64_t now_ns);
 /* Ends a peer that is too slow. */
 void http_conn_watch(struct http_conn *conn, uint64_t now_ns);

@@ -46,8 +46,8 @@ static bool share_places(struct http_server *server, const struct sockaddr_stora
     return true;
 }
 
-/* Makes way for another connection: the one that has asked for nothing for the longest time gives way, if that is
- * REST_S or more. False: all have requests under way, and none can be taken from an address that has many. */
+/* Makes way for another connection: the one that has been idle for the longest time gives way, if it is REST_S or more.
+ * False: all are served, and none can be taken from an address that has many. */
 static bool make_place(struct http_server *server, const struct sockaddr_storage *address, uint64_t now_ns, bool watch)
 {
     uint64_t most_ns = REST_S * 1000000000ULL, found = server->conns;

@@ -171,8 +171,8 @@ timeout 120 python3 "$RDDP_SOURCE_DIR/tests/interop/lib/http_peer.py" $here 80 "
 curl -sS "$url/big" | cmp - "$srv/big" || fail "behind all that"
 stop
 ip addr add 10.75.0.1/32 dev lo
-serve --clients 4 "$srv"
-timeout 120 python3 - $here <<'END' || fail "clients without a place"
+serve --clients 4 --writable "$srv"
+timeout 180 python3 - $here <<'END' || fail "clients without a place"
 import socket, struct, sys, time
 def connect():
     s = socket.socket()
@@ -251,7 +251,21 @@ for s in slow:
     assert len(rest(s)) > 5000000
 late.settimeout(20)
 assert rest(late).endswith(b"hello\n")
-# But no address keeps all places from another: of four that read slowly, one gives way, and one alone.
+# But not if nothing moves: two that stop in the middle of a PUT, and two that stop reading.
+still = [connect() for _ in range(4)]
+for i, s in enumerate(still):
+    if i % 2:
+        s.sendall(b"PUT /still%d HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc" % i)
+    else:
+        get(s, b"big")
+        s.recv(1)
+late = connect()
+get(late, b"small")
+late.settimeout(45) # less than the server's 60
+assert rest(late).endswith(b"hello\n")
+for s in still:
+    s.close()
+# And no address keeps all places from another: of four that read slowly, one gives way, and one alone.
 slow = [connect() for _ in range(4)]
 for s in slow:
     get(s, b"big")
