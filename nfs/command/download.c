@@ -99,11 +99,14 @@ static int finish_file(struct nfs_copy *copy, const struct copy_job *job)
     struct timespec times[2] = {{job->atime.s, job->atime.ns}, {job->mtime.s, job->mtime.ns}};
     if (times[0].tv_nsec >= 1000000000 || times[1].tv_nsec >= 1000000000)
         times[0].tv_nsec = times[1].tv_nsec = 0;
-    if (fchmod(job->fd, job->mode & 0777) || futimens(job->fd, times))
+    if (fchmod(job->fd, job->mode & 0777))
         return errno;
     int error = store_check(job->fd, copy->session->options->sync);
     if (error)
         return -error;
+    /* Not before: a part with this time is taken for one that is stored. */
+    if (futimens(job->fd, times))
+        return errno;
     return renameat(job->place->fd, job->temp, job->place->fd, job->name) ? errno : 0;
 }
 

@@ -288,6 +288,16 @@ int fsync(int fd) { errno = ENOSPC; return fd < 0 ? fd : -1; }' 2>/dev/null; the
         [ -e big2 ] || break
     done
     if [ $code = 130 ] && [ -z "$(find . -maxdepth 1 -name '.big2*')" ]; then pass; else wrong "get, interrupted on a full disk: a part is kept"; fi
+    # Nor is one gone on with that has all octets, of a command that was killed while the disk was asked about them.
+    ${CC:-cc} -shared -fPIC -x c -o end.so - <<<'#include <signal.h>
+int fsync(int fd) { return raise(SIGKILL) + fd; }'
+    rm -f big2
+    { LD_PRELOAD=$tmp/end.so ASAN_OPTIONS=verify_asan_link_order=0 nfs -q --sync get "$at/dir/big" big2 2>"$tmp/err"; } 2>/dev/null
+    code=$?
+    if [ $code = 137 ] && [ -n "$(find . -maxdepth 1 -name '.big2*')" ]; then pass; else wrong "get, killed at its end: exit code $code"; fi
+    ok "get after it was killed at its end" --json get "$at/dir/big" big2
+    if cmp -s big big2; then pass; else wrong "get after it was killed at its end: other octets"; fi
+    expect_json "get after it was killed at its end" 'v["resumed_bytes"] == 0'
 else
     echo "left out: no compiler"
 fi
