@@ -14,6 +14,10 @@
 
 enum { EVERYBODY_MODE = 0666, OWN_PATH = 32, DIGEST_STEP = 65536 };
 
+/* A part with this time of its last change is stored. What is written to it later takes the time away, so that a part
+ * is not gone on with whose last octets came to a process that was killed: no file system was asked about them. */
+static const struct timespec stored = {.tv_sec = 946684800};
+
 static void landing_unmap(struct landing *landing)
 {
     if (landing->map)
@@ -104,6 +108,10 @@ int landing_resume(struct landing *landing, int parent, const char *name, const 
     }
     snprintf(landing->name, sizeof(landing->name), "%s", name);
     snprintf(landing->temp, sizeof(landing->temp), "%s", temp);
+    if (!error && (st.st_mtim.tv_sec != stored.tv_sec || st.st_mtim.tv_nsec))
+        error = -ENOENT;
+    if (!error && futimens(landing->fd, NULL))
+        error = -errno;
     if (!error) {
         landing->position = landing->start = (uint64_t)st.st_size;
         error = landing_make_space(landing, space, space);
@@ -237,6 +245,7 @@ int landing_digest(const struct landing *landing, uint8_t value[LANDING_DIGEST])
 
 int landing_keep(struct landing *landing, const char *temp)
 {
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, stored};
     char path[OWN_PATH];
     int error = 0;
     landing_unmap(landing);
@@ -245,6 +254,8 @@ int landing_keep(struct landing *landing, const char *temp)
         error = -errno;
     else
         error = store_check(landing->fd, true); /* nothing of it will be asked for again */
+    if (!error && futimens(landing->fd, times))
+        error = -errno;
     if (!error && !landing->temp[0])
         error = linkat(AT_FDCWD, path, landing->parent, temp, AT_SYMLINK_FOLLOW) ? -errno : 0;
     else if (!error && strcmp(landing->temp, temp))

@@ -26,8 +26,8 @@ struct landing {
  * octets to map, with disk space for the first `ahead` of them, so that no placed octet meets a full disk; 0: map none.
  * Returns 0 or a negative errno, and then nothing is open. */
 int landing_open(struct landing *landing, int parent, const char *name, uint64_t space, uint64_t ahead);
-/* The same for a file of which an earlier attempt has left the first part as `temp`: position and start say how much
- * that is. -ENOENT: there is no such part. */
+/* The same for a file of which landing_keep() has left the first part as `temp`: position and start say how much that
+ * is. -ENOENT: there is no such part, or something has written to it since; then it is gone. */
 int landing_resume(struct landing *landing, int parent, const char *name, const char *temp, uint64_t space);
 /* The octets that come are those of the whole file: forgets what an earlier attempt has left. 0 or a negative errno. No
  * peer may write to the map any longer. */

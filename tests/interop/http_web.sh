@@ -160,13 +160,13 @@ client 1 get -o "$got" "$url/large"
 no_cutter
 ip addr del $here/32 dev lo
 part=$(find "$got" -name '.large.rddp-*')
-mv "$part" "$dir/part"
+mv "$part" "$dir/part" # with its time, which says that it is stored
 # A server that has not sent what lies here cannot say whether that is right, and the client says so. One that has sent it,
 # to whomever and however far, gives the digest of the whole; it reads nothing for that.
 resumes() { # CODE SAYS OPTION...
     local code=$1 says=$2
     shift 2
-    cp "$dir/part" "$part"
+    cp -p "$dir/part" "$part"
     client "$code" get "$@" -o "$got" "$url/large"
     grep -qE "$says" "$dir/said" || fail "no '$says' in: $(cat "$dir/said")"
     [ "$code" != 0 ] || same "$got/large" "$srv/large"
@@ -201,7 +201,9 @@ range 0-
 [ "$(trailer)" = "$behind" ] || fail "another digest of the whole: $(trailer), not $behind"
 resumes 0 '^large: 20000000 octets, 3000000 placed, 17000000 kept, verified$'
 resumes 0 '^large: 20000000 octets, 0 placed, 17000000 kept, verified$' --no-option
+cp -p "$dir/part" "$dir/whole"
 tail -c 100 "$dir/part" | dd of="$dir/part" bs=1 seek=9000000 conv=notrunc status=none # what lies here is changed
+touch -r "$dir/whole" "$dir/part"
 resumes 1 'another one'
 touch "$srv/large" # another version
 range 17000000-

@@ -263,11 +263,41 @@ static void keeps_what_is_stored(void **state)
     }
 }
 
+/* A process that goes on with a part can be killed: of what it has written nothing is known to be stored. */
+static void goes_on_with_what_is_stored(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct landing landing;
+
+        begin_folder(i);
+        assert_int_equal(landing_open(&landing, open(folder, O_RDONLY | O_DIRECTORY), "f", 0, 0), 0);
+        assert_int_equal(landing_take(&landing, (const uint8_t *)"abc", 3, false), 0);
+        assert_int_equal(landing_keep(&landing, "part"), 0);
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(landing_resume(&landing, open(folder, O_RDONLY | O_DIRECTORY), "f", "part", 0), 0);
+            assert_int_equal(landing.start, 3);
+            if (!again)
+                assert_int_equal(landing_keep(&landing, "part"), 0);
+        }
+        assert_int_equal(landing_take(&landing, (const uint8_t *)"def", 3, false), 0);
+        landing_close(&landing); /* as the kernel does it */
+        assert_int_equal(landing_resume(&landing, open(folder, O_RDONLY | O_DIRECTORY), "f", "part", 0), -ENOENT);
+        assert_int_equal(names_in_folder(), 0);
+        end_folder();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_what_comes), cmocka_unit_test(little),         cmocka_unit_test(leaves_nothing),
-        cmocka_unit_test(replaces_or_not),  cmocka_unit_test(hears_of_close), cmocka_unit_test(keeps_what_is_stored),
+        cmocka_unit_test(takes_what_comes),
+        cmocka_unit_test(little),
+        cmocka_unit_test(leaves_nothing),
+        cmocka_unit_test(replaces_or_not),
+        cmocka_unit_test(hears_of_close),
+        cmocka_unit_test(keeps_what_is_stored),
+        cmocka_unit_test(goes_on_with_what_is_stored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
