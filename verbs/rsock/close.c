@@ -119,7 +119,7 @@ int rclose(int socket)
 /* A program that ends leaves its sockets to the kernel, which closes them in order; so are these. */
 static void end_at_exit(struct rsocket *rs)
 {
-    if (rs->owner != getpid() || pthread_mutex_trylock(&rs->lock))
+    if (pthread_mutex_trylock(&rs->lock))
         return;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &rs->cancel_state);
     if (rs->state == RS_CONNECTED && rs->out.slots)

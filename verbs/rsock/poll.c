@@ -9,6 +9,7 @@
 
 struct polled {
     struct rsocket *rs; /* NULL: another descriptor */
+    bool is_parents;    /* an rsocket that this process has inherited: nothing happens to it */
     struct rs_waiter waiter;
 };
 
@@ -75,7 +76,10 @@ static int round_look(struct round *round)
         return -errno;
     for (nfds_t i = 0; i < round->n; i++) {
         struct polled *polled = &round->polled[i];
-        round->fds[i].revents = polled->rs ? look_at(polled->rs, round->fds[i].events) : round->real[i].revents;
+        if (polled->rs)
+            round->fds[i].revents = look_at(polled->rs, round->fds[i].events);
+        else
+            round->fds[i].revents = polled->is_parents ? POLLNVAL : round->real[i].revents;
         ready += round->fds[i].revents != 0;
     }
     return ready;
@@ -183,7 +187,8 @@ static bool round_begin(struct round *round)
     for (nfds_t i = 0; i < round->n; i++) {
         round->polled[i].rs = rs_get(round->fds[i].fd);
         round->real[i] = round->fds[i];
-        if (round->polled[i].rs)
+        round->polled[i].is_parents = !round->polled[i].rs && rs_is_parents(round->fds[i].fd);
+        if (round->polled[i].rs || round->polled[i].is_parents)
             round->real[i].fd = -1;
         else
             round->has_others = true;

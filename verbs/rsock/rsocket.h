@@ -188,9 +188,10 @@ struct rsocket {
     struct rs_datagrams *datagrams; /* NULL: a stream */
 };
 
-/* table.c. These two need no lock. Each rs_get() has its rs_put(). */
+/* table.c. These three need no lock. Each rs_get() has its rs_put(); NULL with errno: it is not one of this process. */
 struct rsocket *rs_get(int fd);
 void rs_put(struct rsocket *rs);
+bool rs_is_parents(int fd);
 /* Makes one with an event channel, which is in no table yet; NULL with errno. */
 struct rsocket *rs_new(int family, const struct rs_sizes *sizes);
 /* The application may use it from now on. */

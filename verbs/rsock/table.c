@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* table.c - the rsockets of a process by their numbers. One is freed when no call uses it any more. */
+/* table.c - the rsockets of a process by their numbers. One is freed when no call uses it any more. A child can use
+ * none of its parent's: their locks may be those of threads that it has not. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,9 +10,10 @@
 
 enum { CHUNK = 1024, CHUNKS = 1024 };
 
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* guards both */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all of these */
 static struct rsocket **chunks[CHUNKS];
 static bool table_is_used;
+static pid_t table_owner; /* this process */
 
 int rs_fail(int error)
 {
@@ -36,6 +38,12 @@ static void table_release(void)
     pthread_mutex_unlock(&table_lock);
 }
 
+static void table_inherit(void)
+{
+    table_owner = getpid();
+    table_release();
+}
+
 static struct rsocket **table_place(int fd)
 {
     if (fd < 0 || fd >= CHUNK * CHUNKS || !chunks[fd / CHUNK])
@@ -49,7 +57,7 @@ struct rsocket *rs_get(int fd)
 
     table_hold();
     place = table_place(fd);
-    if (place && *place) {
+    if (place && *place && (*place)->owner == table_owner) {
         rs = *place;
         atomic_fetch_add(&rs->users, 1);
     }
@@ -57,6 +65,18 @@ struct rsocket *rs_get(int fd)
     if (!rs)
         errno = EBADF;
     return rs;
+}
+
+bool rs_is_parents(int fd)
+{
+    struct rsocket **place;
+    bool is_parents;
+
+    table_hold();
+    place = table_place(fd);
+    is_parents = place && *place && (*place)->owner != table_owner;
+    table_release();
+    return is_parents;
 }
 
 struct rsocket *rs_new(int family, const struct rs_sizes *sizes)
@@ -113,8 +133,9 @@ int rs_publish(struct rsocket *rs)
         return EMFILE;
     table_hold();
     if (!table_is_used) { /* a child must not find the lock held by a thread that it has not */
-        error = pthread_atfork(table_hold, table_release, table_release);
+        error = pthread_atfork(table_hold, table_release, table_inherit);
         table_is_used = !error;
+        table_owner = rs->owner;
     }
     if (!error && !chunks[fd / CHUNK]) {
         chunk = calloc(CHUNK, sizeof(struct rsocket *));
