@@ -115,6 +115,8 @@ theirs_is_killed() {
     says_ours | grep -q 'status 12' || fail "ours: $(says_ours)"
 }
 
+"${CC:-gcc}" -std=gnu11 -O1 -Wall -Wextra -o "$tmp/timewait" "$lib/timewait.c" -lrdmacm -libverbs ||
+    { echo "verbs_roce: skipped: no program can be built (librdmacm-dev)"; exit 77; }
 "$guest" up || exit
 in_guest "modprobe -a crc32_generic rdma_rxe && rdma link del siw0 && rdma link add rxe0 type rxe netdev eth0" ||
     { echo "verbs_roce: skipped: the guest has no rxe"; exit 77; }
@@ -133,6 +135,9 @@ perftest -n 100 -- ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw ib_write_lat i
 connected "rping -V" "rping -s -a @ -p % -C 50 -V -S 1000" "rping -c -a @ -p % -C 50 -V -S 1000"
 connected "ucmatose" "ucmatose -p % -c 3 -C 20 -S 5000" "ucmatose -p % -c 3 -C 20 -S 5000 -s @"
 connected "udaddy" "udaddy -c 3 -C 20 -S 1000" "udaddy -c 3 -C 20 -S 1000 -s @"
+in_guest "mkdir -p $tmp" && "$guest" put "$tmp/timewait" "$tmp/timewait" || exit 1
+connected "TIMEWAIT_EXIT, the server disconnects" "$tmp/timewait -d -s @ %" "$tmp/timewait @ %"
+connected "TIMEWAIT_EXIT, the client disconnects" "$tmp/timewait -s @ %" "$tmp/timewait -d @ %"
 perftest_cm ib_write_bw ib_read_bw ib_send_bw ib_atomic_bw
 
 for end in ours theirs; do
