@@ -5,18 +5,20 @@
  * cq: polls its CQ; memory: polls its memory only; both: eight empty polls of the CQ, then memory, like
  * ib_write_lat, UCX and MPI. These keep two processors busy, one on each side, and the threads of both contexts want
  * one, too. reads: as `both`, by Reads of a peer that sleeps; the program has a processor of its own, and all threads
- * of the library share the others. Rounds are interleaved; medians are printed. */
+ * of the library share the others. raw: as `memory`, but a thread that sleeps in recv() writes there, without rddp.
+ * Rounds are interleaved; medians are printed. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/lib/ends.h"
+#include "bench/lib/raw_tcp.h"
 
-enum { TRIPS_MAX = 1 << 20, SIZE = 8, EMPTY_POLLS = 8, PARTS = 4, WAYS = 4 };
-enum way { WAY_CQ, WAY_MEMORY, WAY_BOTH, WAY_READS };
+enum { TRIPS_MAX = 1 << 20, SIZE = 8, EMPTY_POLLS = 8, PARTS = 4, WAYS = 5 };
+enum way { WAY_CQ, WAY_MEMORY, WAY_BOTH, WAY_READS, WAY_RAW };
 
-static const char *const way_name[WAYS] = {"cq", "memory", "both", "reads"};
+static const char *const way_name[WAYS] = {"cq", "memory", "both", "reads", "raw"};
 static const double part[PARTS] = {0.5, 0.9, 0.99, 0.999};
 static enum way way;
 static double took_us[TRIPS_MAX];
@@ -89,7 +91,7 @@ static void keep_to(const cpu_set_t *all, bool first)
         ends_fail("sched_setaffinity", 0);
 }
 
-static void measure(double seconds, double result[PARTS])
+static size_t measure_ends(double seconds)
 {
     uint64_t end_ns, before;
     struct ends_peer peer;
@@ -117,11 +119,18 @@ static void measure(double seconds, double result[PARTS])
         }
         took_us[n] = (double)(ends_now_ns() - before) / 2e3;
     }
-    for (int i = 0; i < PARTS; i++)
-        result[i] = ends_at(took_us, n, part[i]);
     ends_stop(&peer);
     ends_close(&end, true);
     sched_setaffinity(0, sizeof(all), &all);
+    return n;
+}
+
+static void measure(double seconds, double result[PARTS])
+{
+    size_t n = way == WAY_RAW ? raw_tcp_trips(seconds, took_us, TRIPS_MAX) : measure_ends(seconds);
+
+    for (int i = 0; i < PARTS; i++)
+        result[i] = ends_at(took_us, n, part[i]);
 }
 
 int main(int argc, char **argv)
