@@ -188,13 +188,17 @@ static bool emit_request_packet(struct rc_pair *p, struct rc_packet *out, uint64
 /* --- all
  * -------------------------------------------------------------------------------------------------------------- */
 
-bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us)
+static bool has_request_output(const struct rc_pair *p, uint64_t now_us)
 {
-    if (p->life.state == CONN_TERMINATING || rc_responder_has_output(&p->responder, now_us))
-        return true;
     return life_is_open(&p->life) && p->life.established &&
            (rc_requester_has_output(&p->requester, now_us) ||
-            (!p->is_draining && rc_requester_wants(&p->requester, now_us) && qp_has_output(p->life.qp)));
+            (!p->is_draining && rc_requester_wants(&p->requester, now_us) && qp_has_request(p->life.qp)));
+}
+
+bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us)
+{
+    return p->life.state == CONN_TERMINATING || rc_responder_has_output(&p->responder, now_us) ||
+           has_request_output(p, now_us);
 }
 
 bool rc_pair_withhold(struct rc_pair *p, uint64_t now_us)
@@ -243,17 +247,17 @@ bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
     return emit_request_packet(p, out, now_us) || (life_is_open(&p->life) && answer_or_acknowledge(p, out, now_us));
 }
 
-/* What fails here fails again, and is reported, when the next packet is built alone. */
-uint32_t rc_pair_emit_train(struct rc_pair *p, struct rc_packet *out, uint32_t most, uint64_t now_us)
+/* --- trains ------------------------------------------------------------------------------------------------------ */
+
+enum { TURN = 16 /* packets of a train, if requests and responses take turns */ };
+
+static uint32_t train_of_request(struct rc_pair *p, struct rc_packet *out, uint32_t most, uint64_t now_us)
 {
     struct rc_outgoing o;
     struct seg seg;
     struct bth b;
-    uint32_t n;
+    uint32_t n = rc_requester_train(&p->requester, most, &o, now_us);
 
-    if (!life_is_open(&p->life) || rc_responder_has_output(&p->responder, now_us))
-        return 0;
-    n = rc_requester_train(&p->requester, most, &o, now_us);
     if (!n || !qp_gather_train(p->life.qp, o.name, o.offset, o.length, &out->emit))
         return 0;
     rc_requester_took_train(&p->requester, n, now_us);
@@ -262,5 +266,56 @@ uint32_t rc_pair_emit_train(struct rc_pair *p, struct rc_packet *out, uint32_t m
     b.psn = (uint32_t)o.position & BTH_MASK24;
     message_head(&seg, &o, &b);
     rc_pair_tx_encode(out, &b, p->attr.requester.mtu);
+    return n;
+}
+
+static uint32_t train_of_response(struct rc_pair *p, const struct rc_answer *a, bool again, struct rc_packet *out,
+                                  uint32_t most)
+{
+    uint32_t mtu = p->attr.requester.mtu, offset = a->sent * mtu, n = rc_responder_train(a, most);
+    struct bth b;
+
+    if (!n)
+        return 0;
+    if (!again)
+        n = qp_take_answer_train(p->life.qp, &out->emit, mtu, n);
+    else if (qp_gather_again(p->life.qp, a->r_key, a->address + offset, a->length - offset, n * mtu, &out->emit))
+        n = 0;
+    if (!n)
+        return 0;
+    rc_pair_tx_begin(p, &b);
+    response_head(a, &b);
+    rc_responder_answered_train(&p->responder, n);
+    rc_pair_tx_encode(out, &b, mtu);
+    return n;
+}
+
+/* An acknowledgement that is due leaves before, alone. */
+static uint32_t emit_train(struct rc_pair *p, struct rc_packet *out, uint32_t most, uint64_t now_us)
+{
+    bool has_request, again;
+    const struct rc_answer *a = rc_responder_answer(&p->responder, &again);
+
+    if (!a)
+        return rc_responder_has_output(&p->responder, now_us) ? 0 : train_of_request(p, out, most, now_us);
+    has_request = has_request_output(p, now_us);
+    if (has_request && most > TURN)
+        most = TURN;
+    if (has_request && !p->answer_turn)
+        return train_of_request(p, out, most, now_us);
+    return train_of_response(p, a, again, out, most);
+}
+
+/* What fails here fails again, and is reported, when the next packet is built alone. */
+uint32_t rc_pair_emit_train(struct rc_pair *p, struct rc_packet *out, uint32_t most, uint64_t now_us)
+{
+    uint8_t *buffer = out->emit.buffer;
+    uint32_t n;
+
+    if (!life_is_open(&p->life))
+        return 0;
+    out->emit.buffer = NULL; /* it has room for one packet */
+    n = emit_train(p, out, most, now_us);
+    out->emit.buffer = buffer;
     return n;
 }

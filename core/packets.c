@@ -92,6 +92,11 @@ static bool begin_answered(struct qp *qp, struct send *s)
     return true;
 }
 
+bool qp_has_request(const struct qp *qp)
+{
+    return qp->state == QP_READY && !qp->binding && emit_has_request(qp);
+}
+
 bool qp_take_request(struct qp *qp, uint32_t *at, struct seg *seg)
 {
     struct send *s;
@@ -162,16 +167,9 @@ bool qp_gather_request(struct qp *qp, uint32_t at, uint32_t offset, uint32_t len
 bool qp_gather_train(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e)
 {
     const struct send *s = sq_at(qp, at);
-    uint8_t *buffer = e->buffer;
-    bool found;
 
-    if (s->flags & RDDP_SEND_INLINE)
-        return false;
     e->spans = 0;
-    e->buffer = NULL; /* it has room for one packet */
-    found = !gather(qp, s->sge, offset, length, e);
-    e->buffer = buffer;
-    return found;
+    return !(s->flags & RDDP_SEND_INLINE) && !gather(qp, s->sge, offset, length, e);
 }
 
 void qp_blame_request(struct qp *qp, uint32_t at, enum rddp_wc_status status)
@@ -182,6 +180,24 @@ void qp_blame_request(struct qp *qp, uint32_t at, enum rddp_wc_status status)
 bool qp_take_answer(struct qp *qp, struct emit *e, uint32_t max)
 {
     return qp->state == QP_READY && emit_answer(qp, e, max);
+}
+
+uint32_t qp_take_answer_train(struct qp *qp, struct emit *e, uint32_t each, uint32_t most)
+{
+    const struct peer_read *p = peer_read_at(qp, qp->answers.tail);
+    uint32_t left, n;
+
+    if (qp->state != QP_READY || qp->cut.source != EMIT_RESPONSE)
+        return 0;
+    left = p->read.length - qp->cut.offset;
+    n = (left - 1) / each < most ? (left - 1) / each : most;
+    e->spans = 0;
+    if (!n || emit_add_span(qp, e, p->read.source_key, p->read.source_offset + qp->cut.offset, left, n * each,
+                            remote_right(qp, RDDP_ACCESS_REMOTE_READ)))
+        return 0;
+    qp->cut.offset += n * each;
+    qp->tx_octets += n * each;
+    return n;
 }
 
 enum fault qp_gather_again(struct qp *qp, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length, struct emit *e)

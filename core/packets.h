@@ -13,6 +13,9 @@
  * payload, and Reads several sges. */
 void qp_use_packets(struct qp *qp);
 
+/* Might qp_take_request() have one? */
+bool qp_has_request(const struct qp *qp);
+
 /* Takes the next request that may leave, by its fence and the agreed ORD, and executes those that send nothing. *seg
  * describes the whole message: op, key, offset, length, flags, immediate data. Its state is for a message that ends at
  * position `end` of qp_request_ends(). Returns false if there is none, or QP_ERROR: one of them failed. */
@@ -28,7 +31,8 @@ void qp_describe_request(const struct qp *qp, uint32_t at, struct seg *seg);
  * it was, and the queue pair has failed. */
 bool qp_gather_request(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e);
 
-/* The same for octets of several packets that follow each other. False: they have to be gathered packet by packet. */
+/* The same for octets of several packets that follow each other. False: they have to be gathered packet by packet. The
+ * caller sets e->buffer to NULL, since it has room for one packet. */
 bool qp_gather_train(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e);
 
 /* The request is acknowledged when qp_sent() comes to `end`. */
@@ -40,6 +44,10 @@ void qp_blame_request(struct qp *qp, uint32_t at, enum rddp_wc_status status);
 /* Cuts the next segment, of at most `max` octets, of the response to the oldest Read or atomic of the peer; an atomic
  * is executed by it. Returns false: there is none, or the queue pair has failed. */
 bool qp_take_answer(struct qp *qp, struct emit *e, uint32_t max);
+
+/* After it cut a segment of a Read's response: cuts up to `most` more, of `each` octets, none of them the last, as one.
+ * e->buffer is NULL, as above. Returns their number; 0: they have to be cut one by one. */
+uint32_t qp_take_answer_train(struct qp *qp, struct emit *e, uint32_t each, uint32_t most);
 
 /* The source of a Read that the peer repeats, checked as for the first time. Returns a fault, and *e is undefined. */
 enum fault qp_gather_again(struct qp *qp, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,

@@ -280,6 +280,21 @@ void rc_responder_answered(struct rc_responder *s, uint64_t original)
         s->acked = a->position + a->packets; /* a response acknowledges what was before it */
 }
 
+uint32_t rc_responder_train(const struct rc_answer *a, uint32_t most)
+{
+    uint32_t middles = a->sent ? a->packets - a->sent - 1 : 0;
+
+    return middles < most ? middles : most;
+}
+
+void rc_responder_answered_train(struct rc_responder *s, uint32_t packets)
+{
+    bool again;
+    struct rc_answer *a = next_answer(s, &again);
+
+    a->sent += packets;
+}
+
 static bool is_ack_due(const struct rc_responder *s, uint64_t now_us)
 {
     return (s->ack_due && now_us >= s->held_us) || (s->ack_us && now_us >= s->ack_us);

@@ -109,6 +109,11 @@ void rc_responder_refuse_answer(struct rc_responder *s, enum bth_nak reason);
 const struct rc_answer *rc_responder_answer(struct rc_responder *s, bool *again);
 void rc_responder_answered(struct rc_responder *s, uint64_t original);
 
+/* How many packets of this response may follow now, at most `most`, all full, and none its first or last? The caller
+ * sends them, then calls rc_responder_answered_train(). */
+uint32_t rc_responder_train(const struct rc_answer *a, uint32_t most);
+void rc_responder_answered_train(struct rc_responder *s, uint32_t packets);
+
 /* The answer cannot be given (again: the region has gone): drops it. */
 void rc_responder_drop_again(struct rc_responder *s);
 

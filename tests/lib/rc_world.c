@@ -114,6 +114,29 @@ void hear_message(uint32_t psn, enum bth_op op, unsigned flags, uint32_t length)
     assert_int_equal(b->length, length);
 }
 
+uint32_t train(uint32_t most)
+{
+    w.out.emit.buffer = NULL;
+    return rc_pair_emit_train(w.pair, &w.out, most, w.net.now_us);
+}
+
+void expect_train(enum bth_op op, uint32_t psn, uint32_t packets, uint32_t offset)
+{
+    uint8_t octets[BTH_OCTETS + MTU + ICRC_OCTETS] = {0};
+    struct bth b;
+
+    memcpy(octets, w.out.head, w.out.head_length);
+    assert_int_equal(w.out.head_length, BTH_OCTETS);
+    assert_int_equal(bth_decode(&b, octets, sizeof(octets)), BTH_OK);
+    assert_int_equal(b.op, op);
+    assert_int_equal(b.psn, psn & BTH_MASK24);
+    assert_int_equal(b.flags & (BTH_FIRST | BTH_LAST | ASK), 0);
+    assert_int_equal(w.out.length, MTU);
+    assert_int_equal(w.out.emit.spans, 1);
+    assert_ptr_equal(w.out.emit.span[0].at, w.region->base + offset);
+    assert_int_equal(w.out.emit.span[0].length, packets * MTU);
+}
+
 void waits(uint64_t us)
 {
     w.net.now_us += us;

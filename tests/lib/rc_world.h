@@ -36,6 +36,10 @@ const struct bth *hear(void);
 void hear_nothing(void);
 void hear_ack(uint32_t psn, uint8_t syndrome, uint32_t msn);
 void hear_message(uint32_t psn, enum bth_op op, unsigned flags, uint32_t length);
+/* A train of ours follows. Returns its packets. */
+uint32_t train(uint32_t most);
+/* The first packet of that train, and where the payloads of all lie. */
+void expect_train(enum bth_op op, uint32_t psn, uint32_t packets, uint32_t offset);
 /* Time passes. */
 void waits(uint64_t us);
 /* Posts. */

@@ -262,29 +262,6 @@ static void acknowledges_first(void **state)
 
 /* --- trains: packets of a message that differ in their PSNs ------------------------------------------------------ */
 
-static uint32_t train(uint32_t most)
-{
-    w.out.emit.buffer = NULL;
-    return rc_pair_emit_train(w.pair, &w.out, most, w.net.now_us);
-}
-
-/* The first packet of a train, and where the payloads of all lie. */
-static void expect_train(uint32_t psn, uint32_t packets, uint32_t offset)
-{
-    uint8_t octets[BTH_OCTETS + MTU + ICRC_OCTETS] = {0};
-    struct bth b;
-
-    memcpy(octets, w.out.head, w.out.head_length);
-    assert_int_equal(w.out.head_length, BTH_OCTETS);
-    assert_int_equal(bth_decode(&b, octets, sizeof(octets)), BTH_OK);
-    assert_int_equal(b.psn, psn & BTH_MASK24);
-    assert_int_equal(b.flags & (BTH_FIRST | BTH_LAST | ASK), 0);
-    assert_int_equal(w.out.length, MTU);
-    assert_int_equal(w.out.emit.spans, 1);
-    assert_ptr_equal(w.out.emit.span[0].at, w.region->base + offset);
-    assert_int_equal(w.out.emit.span[0].length, packets * MTU);
-}
-
 static void trains(void **state)
 {
     (void)state;
@@ -293,16 +270,16 @@ static void trains(void **state)
     assert_int_equal(train(100), 0); /* the first packet has to leave before */
     hear_message(FIRST, BTH_SEND, BTH_FIRST, MTU);
     assert_int_equal(train(3), 3);
-    expect_train(FIRST + 1, 3, MTU);
+    expect_train(BTH_SEND, FIRST + 1, 3, MTU);
     assert_int_equal(train(100), 11);
-    expect_train(FIRST + 4, 11, 4 * MTU);
+    expect_train(BTH_SEND, FIRST + 4, 11, 4 * MTU);
     hear_message(FIRST + 15, BTH_SEND, BTH_LAST, 88);
     assert_true(w.said.flags & ASK);
     assert_int_equal(train(100), 0);
     acknowledges(FIRST + 4, AETH_NAK | NAK_SEQUENCE);
     hear_message(FIRST + 4, BTH_SEND, 0, MTU);
     assert_int_equal(train(5), 5);
-    expect_train(FIRST + 5, 5, 5 * MTU);
+    expect_train(BTH_SEND, FIRST + 5, 5, 5 * MTU);
     assert_int_equal(w.pair->requester.counters.resent, 1 + 5);
     says(packet(BTH_WRITE, ONLY | ASK, PEER, 8));
     assert_int_equal(train(100), 0); /* the acknowledgement leaves before */
@@ -345,7 +322,7 @@ static void train_and_asks(void **state)
     assert_int_equal(post(w.side, 1, RDDP_WR_SEND, RDDP_SEND_SIGNALED, sge, 2), 0);
     hear_message(FIRST, BTH_SEND, BTH_FIRST, MTU);
     assert_int_equal(train(100), RC_ASK_MIN - 2);
-    expect_train(FIRST + 1, RC_ASK_MIN - 2, MTU);
+    expect_train(BTH_SEND, FIRST + 1, RC_ASK_MIN - 2, MTU);
     hear_message(FIRST + RC_ASK_MIN - 1, BTH_SEND, 0, MTU);
     assert_true(w.said.flags & ASK);
     assert_int_equal(train(100), 2 * SPACE / MTU - RC_ASK_MIN - 1);
