@@ -42,10 +42,7 @@ void rc_requester_init(struct rc_requester *q, const struct rc_requester_attr *a
  * it at a few packets otherwise; larger windows follow losses as TCP's do in any case. */
 static bool is_small(const struct rc_requester *q)
 {
-    const struct rc_rtt *rtt = &q->rtt;
-
-    return q->congestion.window <= RC_SMALL && rtt->least_us &&
-           rtt->last_us - rtt->least_us <= rtt->least_us / RC_STEP + RC_QUEUE_US;
+    return q->congestion.window <= RC_SMALL && !rc_rtt_has_queue(&q->rtt);
 }
 
 /* A window that is not used up says nothing about the path (RFC 7661): it stays as it is. */
@@ -105,41 +102,6 @@ static void restart_timers(struct rc_requester *q, uint64_t now_us)
     restart_resend(q, now_us);
 }
 
-/* RFC 6298 2.3. */
-static void measure(struct rc_requester *q, uint64_t now_us)
-{
-    uint32_t rtt = now_us - q->rtt.timed_us < RC_RTO_MAX_US ? (uint32_t)(now_us - q->rtt.timed_us) + 1 : RC_RTO_MAX_US;
-    uint32_t off = rtt > q->rtt.smooth_us ? rtt - q->rtt.smooth_us : q->rtt.smooth_us - rtt;
-
-    q->rtt.var_us = q->rtt.smooth_us ? q->rtt.var_us - q->rtt.var_us / 4 + off / 4 : rtt / 2;
-    q->rtt.smooth_us = q->rtt.smooth_us ? q->rtt.smooth_us - q->rtt.smooth_us / 8 + rtt / 8 : rtt;
-    q->rtt.timed = 0;
-    q->rtt.last_us = rtt;
-    if (!q->rtt.least_us || rtt < q->rtt.least_us)
-        q->rtt.least_us = rtt;
-}
-
-static void set_mark(struct rc_requester *q, uint64_t now_us)
-{
-    struct rc_marks *m = &q->marks;
-
-    m->mark[m->count % RC_MARKS].position = (uint32_t)q->next;
-    m->mark[m->count++ % RC_MARKS].us = (uint32_t)now_us;
-    m->due = q->next + q->congestion.window / (RC_MARKS / 2) + 1;
-}
-
-/* A NAK answers the packet behind the one that it names. If that is not known any more, the round trip counts as a long
- * one. */
-static void measure_nak(struct rc_requester *q, uint64_t now_us)
-{
-    const struct rc_marks *m = &q->marks;
-    uint32_t i = m->count, oldest = m->count < RC_MARKS ? 0 : m->count - RC_MARKS, answered = (uint32_t)q->una + 1;
-
-    while (i != oldest && (int32_t)(m->mark[(i - 1) % RC_MARKS].position - answered) > 0)
-        i--;
-    q->rtt.last_us = i == oldest ? UINT32_MAX : (uint32_t)now_us - m->mark[(i - 1) % RC_MARKS].us + 1;
-}
-
 /* The responder drops what comes behind a gap. So if it acknowledges more than what was sent again after a time-out,
  * the packets of before had arrived, and their acknowledgement was late (as RFC 5682 for TCP): the time-out is undone.
  */
@@ -165,7 +127,7 @@ static void advance(struct rc_requester *q, uint64_t to, uint64_t now_us)
     grow(q, to - q->una);
     q->una = to;
     if (q->rtt.timed && q->rtt.timed <= to)
-        measure(q, now_us);
+        rc_rtt_measure(&q->rtt, now_us);
     while (q->tail != q->head && request_at(q, q->tail)->psn + request_at(q, q->tail)->packets <= to)
         q->tail++;
     if (q->next < to) {
@@ -206,7 +168,7 @@ static void lost(struct rc_requester *q, bool counts, uint64_t now_us)
         return;
     }
     q->before.max = 0;
-    measure_nak(q, now_us);
+    rc_rtt_measure_nak(&q->rtt, &q->marks, q->una, now_us);
     shrink(q, 0);
     go_back(q);
     q->gap = q->una;
@@ -280,7 +242,7 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
     cut_packet(q, r, out);
     q->wait_us = 0;
     if (q->next >= q->marks.due)
-        set_mark(q, now_us);
+        rc_marks_set(&q->marks, q->next, q->congestion.window, now_us);
     q->counters.resent += q->next < q->max;
     q->next = r->kind == RC_MESSAGE ? q->next + 1 : r->psn + r->packets;
     if (q->next == r->psn + r->packets)
@@ -324,7 +286,7 @@ void rc_requester_took_train(struct rc_requester *q, uint32_t packets, uint64_t 
         uint64_t rest;
 
         if (q->next >= q->marks.due)
-            set_mark(q, now_us);
+            rc_marks_set(&q->marks, q->next, q->congestion.window, now_us);
         rest = end < q->marks.due ? end : q->marks.due;
         if (q->next < q->max)
             q->counters.resent += (rest < q->max ? rest : q->max) - q->next;

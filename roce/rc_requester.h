@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "roce/bth.h"
+#include "roce/rc_rtt.h"
 
 #define RC_NEVER UINT64_MAX
 
@@ -19,15 +20,12 @@ enum {
     RC_WINDOW_MAX = 1 << 14,  /* and at most; the limit of the specification is 2^23 */
     RC_RTO_FIRST_US = 100000, /* until the first round trip was measured */
     RC_RTO_MIN_US = 2000,
-    RC_RTO_MAX_US = 1000000,
     RC_PATIENCE_MIN_US = 10000, /* who answers is a process, and may wait for a processor as long */
     RC_LATE_US = 500,           /* whoever calls that late did not see either what has arrived */
     RC_SMALL = 128,             /* a window up to this that meets no queue is not what causes losses: */
     RC_STEP = 8,                /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
-    RC_QUEUE_US = 100, /* a round trip that is longer by this, and by RC_STEP, than the least one has met a queue */
-    RC_MARKS = 32,
-    RC_ASKS = 4,     /* acknowledgements that a window asks for, */
-    RC_ASK_MIN = 16, /* one for at least that many packets */
+    RC_ASKS = 4,                /* acknowledgements that a window asks for, */
+    RC_ASK_MIN = 16,            /* one for at least that many packets */
 };
 
 /* What a request is to the transport. */
@@ -68,22 +66,6 @@ struct rc_requester_attr {
 struct rc_congestion {
     uint32_t window, threshold, partial;
     uint64_t recover; /* losses before this position are the same event */
-};
-
-/* The round trip (RFC 6298). */
-struct rc_rtt {
-    uint64_t timed, timed_us;   /* behind a packet that is measured, and when it left; 0: none */
-    uint32_t smooth_us, var_us; /* 0: no sample yet */
-    uint32_t last_us, least_us; /* the newest, also of a NAK, and the least */
-};
-
-/* When packets left, one of RC_MARKS / 2 in a window: a NAK says by it what queue its packet has met. */
-struct rc_marks {
-    struct {
-        uint32_t position, us; /* the lower halves */
-    } mark[RC_MARKS];
-    uint32_t count; /* since it went back */
-    uint64_t due;   /* position of the next mark */
 };
 
 struct rc_counters {
