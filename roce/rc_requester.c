@@ -38,11 +38,20 @@ void rc_requester_init(struct rc_requester *q, const struct rc_requester_attr *a
 
 /* --- the window ------------------------------------------------------------------------------------------------- */
 
-/* The window fits into the path, as far as the newest round trip says. A path that loses packets at random would keep
- * it at a few packets otherwise; larger windows follow losses as TCP's do in any case. */
+/* The window fits into the path, as far as the newest round trips say. A path that loses packets at random would keep
+ * it at a few packets otherwise; larger windows follow losses as TCP's do, down to RC_SMALL. */
 static bool is_small(const struct rc_requester *q)
 {
     return q->congestion.window <= RC_SMALL && !rc_rtt_has_queue(&q->rtt);
+}
+
+/* What is left of the window after a loss. */
+static uint32_t remainder_of(const struct rc_requester *q)
+{
+    uint32_t window = q->congestion.window, small = window < RC_SMALL ? window : RC_SMALL;
+    uint32_t part = small - small / RC_STEP;
+
+    return rc_rtt_has_queue(&q->rtt) || part < window / 2 ? window / 2 : part;
 }
 
 /* A window that is not used up says nothing about the path (RFC 7661): it stays as it is. */
@@ -67,13 +76,12 @@ static void grow(struct rc_requester *q, uint64_t packets)
 /* A packet was lost. Those that were in flight with it are the same event. */
 static void shrink(struct rc_requester *q, uint32_t to)
 {
-    uint32_t less = q->congestion.window / 2;
+    uint32_t less;
 
     if (q->una < q->congestion.recover)
         return;
     q->congestion.recover = q->max;
-    if (!to && is_small(q))
-        less = q->congestion.window - q->congestion.window / RC_STEP;
+    less = to ? q->congestion.window / 2 : remainder_of(q);
     q->congestion.threshold = less > RC_WINDOW_MIN ? less : RC_WINDOW_MIN;
     q->congestion.window = to && to < q->congestion.threshold ? to : q->congestion.threshold;
     q->congestion.partial = 0;

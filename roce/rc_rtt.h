@@ -8,16 +8,18 @@
 
 enum {
     RC_RTT_PART = 8,   /* a round trip that is longer by this part of the least one, */
-    RC_QUEUE_US = 100, /* and by this, has met a queue */
+    RC_QUEUE_US = 100, /* and by this, has met a queue: */
+    RC_NEWEST = 5,     /* if that many in a row are. One may be because a process waited for a processor */
     RC_RTO_MAX_US = 1000000,
     RC_MARKS = 32,
 };
 
 /* The round trip (RFC 6298). */
 struct rc_rtt {
-    uint64_t timed, timed_us;   /* behind a packet that is measured, and when it left; 0: none */
-    uint32_t smooth_us, var_us; /* 0: no sample yet */
-    uint32_t last_us, least_us; /* the newest, also of a NAK, and the least */
+    uint64_t timed, timed_us;      /* behind a packet that is measured, and when it left; 0: none */
+    uint32_t smooth_us, var_us;    /* 0: no sample yet */
+    uint32_t newest_us[RC_NEWEST]; /* also of NAKs */
+    uint32_t least_us, samples;    /* of all, and how many there were */
 };
 
 /* When packets left, one of RC_MARKS / 2 in a window: a NAK says by it what queue its packet has met. */

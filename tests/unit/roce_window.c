@@ -31,6 +31,7 @@ struct path {
     uint32_t trip_us, loss; /* of a million, each way */
     uint32_t packet_ns;     /* that the path takes for one */
     uint32_t queue;         /* packets that may wait */
+    uint32_t stall_us;      /* the peer's process waits that long for a processor, half of the time; 0: never */
 };
 
 /* Whoever sends copies of what was lost alone. */
@@ -50,6 +51,7 @@ static struct world {
     struct rc_requester q;
     uint64_t expected, ack_us; /* of the responder; 0: none is due */
     bool has_naked, has_rival;
+    uint64_t stall_us, stall_end_us; /* when the peer's process is going to wait, or has begun to */
     struct rival rival;
 } w;
 
@@ -171,6 +173,18 @@ static void rival_hears(const struct hop *hop)
     }
 }
 
+/* --- the peer's process ------------------------------------------------------------------------------------------- */
+
+/* When it takes what has arrived at that time, which is now or later. */
+static uint64_t taken_us(uint64_t at_us)
+{
+    while (w.path.stall_us && at_us >= w.stall_end_us) {
+        w.stall_us = w.stall_end_us + 1 + rng_below(&w.rng, 2 * w.path.stall_us);
+        w.stall_end_us = w.stall_us + w.path.stall_us;
+    }
+    return w.path.stall_us && at_us >= w.stall_us ? w.stall_end_us : at_us;
+}
+
 /* --- time -------------------------------------------------------------------------------------------------------- */
 
 static void earlier(uint64_t *at_us, uint64_t other_us)
@@ -179,11 +193,16 @@ static void earlier(uint64_t *at_us, uint64_t other_us)
         *at_us = other_us;
 }
 
+static uint64_t later(uint64_t a_us, uint64_t b_us)
+{
+    return a_us > b_us ? a_us : b_us;
+}
+
 static void all_arrive(void)
 {
     struct hop *hop;
 
-    while ((hop = next_of(&w.there)) && hop->at_us <= w.now_us) {
+    while ((hop = next_of(&w.there)) && hop->at_us <= w.now_us && taken_us(w.now_us) == w.now_us) {
         struct hop here = *hop;
 
         w.there.tail++;
@@ -214,7 +233,7 @@ static void goes_on(uint64_t until_us)
         if (w.has_rival)
             rival_send();
         if (next_of(&w.there))
-            earlier(&at_us, next_of(&w.there)->at_us);
+            earlier(&at_us, taken_us(later(next_of(&w.there)->at_us, w.now_us)));
         if (next_of(&w.back))
             earlier(&at_us, next_of(&w.back)->at_us);
         if (w.ack_us)
@@ -278,6 +297,18 @@ static void losses_by_chance(void **state)
     assert_true(mean(&path, false) >= 0.05 * whole);
 }
 
+/* The same, if processes share processors: then many round trips are longer by up to 0.3 ms, and there is no queue
+ * either. */
+static void losses_by_chance_and_stalls(void **state)
+{
+    struct path path = {.trip_us = 1000, .packet_ns = 9000, .queue = 20000, .stall_us = 300};
+    double whole = mean(&path, false);
+
+    (void)state;
+    path.loss = 10000;
+    assert_true(mean(&path, false) >= 0.25 * whole);
+}
+
 /* Losses that come with a queue are those of the window: beside CUBIC it takes a fair part. */
 static void losses_of_a_queue(void **state)
 {
@@ -309,6 +340,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_by_chance),
+        cmocka_unit_test(losses_by_chance_and_stalls),
         cmocka_unit_test(losses_of_a_queue),
         cmocka_unit_test(losses_of_bursts),
     };
