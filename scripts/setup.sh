@@ -16,7 +16,8 @@ declare -A packages=(
         g++ mpich libmpich-dev libgloo-dev libhiredis-dev"
     [cross]="gcc-aarch64-linux-gnu gcc-s390x-linux-gnu qemu-user-static +"
     [ci]="git ccache debootstrap + tgt libiscsi-bin qemu-utils qemu-block-extra ceph-mon ceph-osd ceph-common"
-    [bench]="python3 + iproute2 iperf3 qperf ucx-utils libfabric-bin rsync curl liblwip-dev libnfs-dev nfs-ganesha-vfs"
+    [bench]="python3 + iproute2 valgrind iperf3 qperf ucx-utils libfabric-bin rsync curl liblwip-dev libnfs-dev
+        nfs-ganesha-vfs"
     [fuzz]="clang libclang-rt-14-dev llvm +"
     [lint]="binutils clang-format cppcheck mandoc shellcheck python3 +"
     [coverage]="gcovr +"
