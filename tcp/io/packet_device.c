@@ -218,18 +218,28 @@ static void packet_settle_down(struct rddp_device *device)
     device->settles = false;
 }
 
-static ssize_t packet_read(const struct packet_input *input, bool *checked)
+/* Returns how many packets were read, fewer than RAWIP_READ if no more waited, or a negative errno. */
+static int packet_read(const struct packet_input *input, struct rawip_arrival *arrival)
 {
     struct rddp_device *device = input->device;
-    struct iovec whole = {device->packet, sizeof(device->packet)};
     struct tun_note note = {.checked = false};
     ssize_t n;
 
     if (device->attr.hand_off)
-        return rawip_recv(input->watch.fd, device->packet, sizeof(device->packet), checked);
-    n = tun_recv(input->watch.fd, &whole, 1, &note);
-    *checked = note.checked;
-    return n;
+        return rawip_recv(&device->rawip, input->watch.fd, arrival);
+    n = tun_recv(input->watch.fd, &(struct iovec){device->packet, sizeof(device->packet)}, 1, &note);
+    arrival[0] = (struct rawip_arrival){device->packet, n < 0 ? 0 : (uint32_t)n, note.checked};
+    return n < 0 && n != -EMSGSIZE ? (int)n : 1;
+}
+
+static void packet_take(struct rddp_device *device, const struct rawip_arrival *a)
+{
+    struct utcp *t = NULL;
+
+    if (a->octets && !packet_is_lost(device))
+        t = utcp_host_input(&device->host, a->at, a->octets, a->checked, reactor_now_us());
+    if (t && utcp_urgent(t))
+        packet_flush(container_of(t, struct packet_link, tcp));
 }
 
 /* The TUN device was removed: its connections end. The descriptor stays, because posters may be sending. */
@@ -244,38 +254,29 @@ static void packet_lose(struct rddp_device *device, int error)
     }
 }
 
-static bool packet_is_lost_for_good(const struct rddp_device *device, ssize_t error)
-{
-    return !device->attr.hand_off && error != -EAGAIN;
-}
-
 static void packet_on_packets(struct watch *watch, uint32_t events)
 {
     const struct packet_input *input = container_of(watch, struct packet_input, watch);
     struct rddp_device *device = input->device;
+    struct rawip_arrival arrival[RAWIP_READ];
+    int most = device->attr.hand_off ? RAWIP_READ : 1, n = most;
+    uint32_t octets = 0;
 
     (void)events;
-    /* A window ends at a distance from what was read, so a batch must be short beside it. */
-    for (uint32_t i = 0, octets = 0; i < PACKET_BATCH && octets < PACKET_BATCH_OCTETS; i++) {
-        bool checked;
-        ssize_t n = packet_read(input, &checked);
-        struct utcp *t;
-
-        if (n == -EMSGSIZE || n == -EBADMSG)
-            continue;
-        if (n < 0) {
-            packet_settle_down(device);
-            if (packet_is_lost_for_good(device, n))
-                packet_lose(device, (int)n);
-            break;
+    for (int packets = 0; n == most && packets < PACKET_BATCH && octets < PACKET_BATCH_OCTETS; packets += n) {
+        n = packet_read(input, arrival);
+        for (int i = 0; i < n; i++) {
+            packet_take(device, &arrival[i]);
+            octets += arrival[i].octets;
+            /* A window ends at a distance from what was read, so a batch must be short beside it. */
+            if (octets / PACKET_BATCH_OCTETS != (octets - arrival[i].octets) / PACKET_BATCH_OCTETS)
+                packet_settle_touched(device);
         }
-        octets += (uint32_t)n;
-        if (packet_is_lost(device))
-            continue;
-        t = utcp_host_input(&device->host, device->packet, (uint32_t)n, checked, reactor_now_us());
-        if (t && utcp_urgent(t))
-            packet_flush(container_of(t, struct packet_link, tcp));
     }
+    if (n < most)
+        packet_settle_down(device);
+    if (n < 0 && n != -EAGAIN && !device->attr.hand_off)
+        packet_lose(device, n);
     packet_settle_touched(device);
     packet_pump_host(device);
 }

@@ -26,17 +26,38 @@ void packet_write(struct rddp_device *device, const struct utcp_packet *p, uint3
 }
 
 /* Sends by the host's own routes. When the first hop has become too narrow, no router sends a message about it. */
-static void write_raw(struct packet_link *l, const struct utcp_packet *p)
+static void write_raw(struct packet_link *l, struct utcp_packet *p, uint32_t packets)
 {
-    struct span span[1 + UTCP_SPANS] = {{p->head, p->head_length}};
+    struct iovec piece[RAWIP_BATCH][1 + UTCP_SPANS];
+    struct rawip_packet packet[RAWIP_BATCH];
     uint32_t mtu;
 
-    memcpy(span + 1, p->span, p->spans * sizeof(span[0]));
-    if (packet_is_lost(l->device) || rawip_send(&l->device->rawip, span, 1 + p->spans, l->scope) != -EMSGSIZE)
+    for (uint32_t i = 0; i < packets; i++) {
+        piece[i][0] = (struct iovec){p[i].head, p[i].head_length};
+        for (uint32_t j = 0; j < p[i].spans; j++)
+            piece[i][1 + j] = (struct iovec){(void *)(uintptr_t)p[i].span[j].at, p[i].span[j].length};
+        packet[i] = (struct rawip_packet){piece[i], 1 + p[i].spans};
+    }
+    if (rawip_send(&l->device->rawip, packet, packets, l->scope) != -EMSGSIZE)
         return;
     mtu = repair_mtu(l->place_fd);
     if (mtu)
         utcp_path_narrowed(&l->tcp, mtu);
+}
+
+/* Octets of a packet stay where they are until they are acknowledged, so packets can be collected for a call. */
+static void send_raw(struct packet_link *l)
+{
+    struct utcp_packet p[RAWIP_BATCH];
+    uint32_t packets;
+
+    do {
+        packets = 0;
+        while (packets < RAWIP_BATCH && utcp_output(&l->tcp, &p[packets], reactor_now_us()))
+            packets += !packet_is_lost(l->device);
+        if (packets)
+            write_raw(l, p, packets);
+    } while (packets == RAWIP_BATCH);
 }
 
 /* Drops the records of units that were acknowledged. */
@@ -59,10 +80,6 @@ static void packet_send_send_all(struct packet_link *l)
     bool waits = false;
 
     while (utcp_output(&l->tcp, &next, reactor_now_us())) {
-        if (device->attr.hand_off) {
-            write_raw(l, &next);
-            continue;
-        }
         if (waits && device->joins && utcp_packet_join(&p, &next, each))
             continue;
         if (waits)
@@ -80,7 +97,10 @@ void packet_flush(struct packet_link *l)
     uint64_t at_us;
 
     forget_acked(l);
-    packet_send_send_all(l);
+    if (l->device->attr.hand_off)
+        send_raw(l);
+    else
+        packet_send_send_all(l);
     at_us = utcp_deadline(&l->tcp);
     if (l->gone_us && l->gone_us < at_us)
         at_us = l->gone_us;

@@ -222,9 +222,12 @@ int rawip_open(struct rawip *r)
 {
     int error = 0;
 
-    *r = (struct rawip){.in = {-1, -1}, .out = {-1, -1}, .users = calloc(RAWIP_PORTS, sizeof(*r->users))};
-    if (!r->users)
-        return -ENOMEM;
+    *r = (struct rawip){.in = {-1, -1},
+                        .out = {-1, -1},
+                        .users = calloc(RAWIP_PORTS, sizeof(*r->users)),
+                        .packets = malloc((size_t)RAWIP_READ * RAWIP_PACKET_MAX)};
+    if (!r->users || !r->packets)
+        error = -ENOMEM;
     for (int family = 0; family < RAWIP_FAMILIES && !error; family++) {
         r->out[family] = open_out(family);
         if (r->out[family] == -EAFNOSUPPORT)
@@ -246,7 +249,9 @@ void rawip_close(struct rawip *r)
             descriptor_close(r->out[family]);
         r->in[family] = r->out[family] = -1;
     }
+    free(r->packets);
     free(r->users);
+    r->packets = NULL;
     r->users = NULL;
 }
 
@@ -271,36 +276,56 @@ static bool is_martian(const uint8_t *packet, size_t n, const struct sockaddr_ll
            (is_loopback(packet + (v6 ? 8 : 12), v6) || is_loopback(packet + (v6 ? 24 : 16), v6));
 }
 
-ssize_t rawip_recv(int fd, void *to, size_t capacity, bool *checked)
-{
+/* What the kernel says of a packet beside its octets. */
+struct note {
+    struct sockaddr_ll from;
+    struct iovec iov;
     union {
         struct cmsghdr align;
         uint8_t octets[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
     } control;
-    struct sockaddr_ll from;
-    struct iovec iov = {to, capacity};
-    struct msghdr message = {.msg_name = &from,
-                             .msg_namelen = sizeof(from),
-                             .msg_iov = &iov,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
-    struct tpacket_auxdata note = {0};
-    ssize_t n;
+};
 
+static struct msghdr message_with(struct note *note, uint8_t *to)
+{
+    note->iov = (struct iovec){to, RAWIP_PACKET_MAX};
+    return (struct msghdr){.msg_name = &note->from,
+                           .msg_namelen = sizeof(note->from),
+                           .msg_iov = &note->iov,
+                           .msg_iovlen = 1,
+                           .msg_control = &note->control,
+                           .msg_controllen = sizeof(note->control)};
+}
+
+static struct rawip_arrival arrival_of(struct mmsghdr *m)
+{
+    struct rawip_arrival arrival = {.at = m->msg_hdr.msg_iov->iov_base, .octets = m->msg_len};
+    struct tpacket_auxdata aux = {0};
+
+    if (m->msg_hdr.msg_flags & MSG_TRUNC || is_martian(arrival.at, arrival.octets, m->msg_hdr.msg_name))
+        arrival.octets = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&m->msg_hdr); c; c = CMSG_NXTHDR(&m->msg_hdr, c))
+        if (c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA)
+            memcpy(&aux, CMSG_DATA(c), sizeof(aux));
+    arrival.checked = aux.tp_status & (TP_STATUS_CSUMNOTREADY | TP_STATUS_CSUM_VALID);
+    return arrival;
+}
+
+int rawip_recv(const struct rawip *r, int fd, struct rawip_arrival arrival[RAWIP_READ])
+{
+    struct note note[RAWIP_READ];
+    struct mmsghdr m[RAWIP_READ];
+    int n;
+
+    for (size_t i = 0; i < RAWIP_READ; i++)
+        m[i].msg_hdr = message_with(&note[i], r->packets + i * RAWIP_PACKET_MAX);
     do
-        n = recvmsg(fd, &message, MSG_DONTWAIT);
+        n = recvmmsg(fd, m, RAWIP_READ, MSG_DONTWAIT, NULL);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
-    if (message.msg_flags & MSG_TRUNC)
-        return -EMSGSIZE;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
-        if (c->cmsg_level == SOL_PACKET && c->cmsg_type == PACKET_AUXDATA)
-            memcpy(&note, CMSG_DATA(c), sizeof(note));
-    if (is_martian(to, (size_t)n, &from))
-        return -EBADMSG;
-    *checked = note.tp_status & (TP_STATUS_CSUMNOTREADY | TP_STATUS_CSUM_VALID);
+    for (int i = 0; i < n; i++)
+        arrival[i] = arrival_of(&m[i]);
     return n;
 }
 
@@ -334,29 +359,43 @@ static socklen_t address_v6(struct sockaddr_storage *to, struct cmsghdr *source,
     return sizeof(v6);
 }
 
+/* Sends messages in as few calls as the kernel allows, which stops at one that it does not take. */
+static int rawip_send_messages(int fd, struct mmsghdr *m, uint32_t messages)
+{
+    int error = 0;
+
+    for (uint32_t sent = 0; sent < messages;) {
+        int n = sendmmsg(fd, m + sent, messages - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n > 0) {
+            sent += (uint32_t)n;
+        } else if (errno != EINTR) {
+            sent++;
+            error = errno == EMSGSIZE ? -EMSGSIZE : error;
+        }
+    }
+    return error;
+}
+
 /* The source address is told to routing, too, which may choose the way by it. */
-int rawip_send(const struct rawip *r, const struct span *span, uint32_t spans, uint32_t scope)
+int rawip_send(const struct rawip *r, const struct rawip_packet *packet, uint32_t packets, uint32_t scope)
 {
     union {
         struct cmsghdr head;
         uint8_t octets[CMSG_SPACE(sizeof(struct in6_pktinfo))];
     } control = {.octets = {0}};
-    struct iovec iov[RAWIP_SPANS];
     struct sockaddr_storage to;
-    bool v6 = span[0].at[0] >> 4 == 6;
-    struct msghdr message = {
-        .msg_name = &to, .msg_iov = iov, .msg_iovlen = spans, .msg_control = &control, .msg_controllen = 0};
-    ssize_t n;
+    const uint8_t *head = packet[0].piece[0].iov_base;
+    bool v6 = head[0] >> 4 == 6;
+    struct mmsghdr m[RAWIP_BATCH];
+    struct msghdr message = {.msg_name = &to, .msg_control = &control};
 
-    if (spans > RAWIP_SPANS)
-        return -EMSGSIZE;
-    message.msg_namelen =
-        v6 ? address_v6(&to, &control.head, span[0].at, scope) : address_v4(&to, &control.head, span[0].at);
+    message.msg_namelen = v6 ? address_v6(&to, &control.head, head, scope) : address_v4(&to, &control.head, head);
     message.msg_controllen = control.head.cmsg_len;
-    for (uint32_t i = 0; i < spans; i++)
-        iov[i] = (struct iovec){(void *)(uintptr_t)span[i].at, span[i].length};
-    do
-        n = sendmsg(r->out[v6 ? RAWIP_V6 : RAWIP_V4], &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    return n < 0 ? -errno : 0;
+    for (uint32_t i = 0; i < packets; i++) {
+        message.msg_iov = packet[i].piece;
+        message.msg_iovlen = packet[i].pieces;
+        m[i].msg_hdr = message;
+    }
+    return rawip_send_messages(r->out[v6 ? RAWIP_V6 : RAWIP_V4], m, packets);
 }

@@ -5,9 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
-
-#include "base/span.h"
+#include <sys/uio.h>
 
 enum {
     RAWIP_V4,
@@ -15,8 +13,10 @@ enum {
     RAWIP_FAMILIES,
     RAWIP_RANGES =
         64, /* of ports that the kernel's filter tells apart; it passes what lies between if there are more */
-    RAWIP_SPANS = 16,
     RAWIP_PORTS = 65536,
+    RAWIP_BATCH = 32, /* packets that leave in one call */
+    RAWIP_READ = 16,  /* packets that come in one call */
+    RAWIP_PACKET_MAX = 65536,
 };
 
 struct rawip_range {
@@ -29,6 +29,21 @@ struct rawip {
     uint16_t *users;                             /* of each local port */
     struct rawip_range range[RAWIP_RANGES];
     uint32_t ranges;
+    uint8_t *packets; /* RAWIP_READ * RAWIP_PACKET_MAX octets, for those that came last */
+};
+
+/* A packet that came: receive offloads may have joined several of one stream. `checked`: its transport checksum needs
+ * no look. With `octets` 0 it was too long, or cannot be what it says. */
+struct rawip_arrival {
+    uint8_t *at;
+    uint32_t octets;
+    bool checked;
+};
+
+/* A packet to send. Its IP header is in the first piece. */
+struct rawip_packet {
+    struct iovec *piece;
+    uint32_t pieces;
 };
 
 /* Receives nothing yet. 0, or -EPERM without CAP_NET_RAW, -EMFILE, -ENOMEM: there is nothing to close then. */
@@ -40,13 +55,13 @@ void rawip_close(struct rawip *r);
 int rawip_add_port(struct rawip *r, uint16_t port);
 void rawip_remove_port(struct rawip *r, uint16_t port);
 
-/* The next IP packet; receive offloads may have joined several of one stream. `checked`: its transport checksum needs
- * no look. Its length; -EAGAIN; -EMSGSIZE: it did not fit and is gone; -EBADMSG: it cannot be what it says, and is
- * gone. */
-ssize_t rawip_recv(int fd, void *to, size_t capacity, bool *checked);
+/* The next IP packets, of `fd`, which is one of `in`. They may be modified, and are overwritten by the next call. Their
+ * number, which is less than RAWIP_READ if no more waited; or -EAGAIN, or what else the kernel says. */
+int rawip_recv(const struct rawip *r, int fd, struct rawip_arrival arrival[RAWIP_READ]);
 
-/* Sends a whole packet, whose IP header is in the first span; `scope`: of a link-local IPv6 address. 0; -EMSGSIZE:
- * longer than what the way takes; -EAGAIN, -ENOBUFS, or what else the kernel says: it is lost. */
-int rawip_send(const struct rawip *r, const struct span *span, uint32_t spans, uint32_t scope);
+/* Sends up to RAWIP_BATCH packets, all between the same two addresses; `scope`: of a link-local IPv6 address. What the
+ * kernel does not take is lost, and the others are sent all the same. 0; -EMSGSIZE: some were longer than what the way
+ * takes. */
+int rawip_send(const struct rawip *r, const struct rawip_packet *packet, uint32_t packets, uint32_t scope);
 
 #endif

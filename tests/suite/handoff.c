@@ -168,9 +168,11 @@ static void forge(const struct rawip *r, const struct utcp_name *from, const str
     static const uint8_t junk[FORGED_OCTETS] = {0x5a};
     struct utcp_head head = {.seq = seq, .ack = ~seq, .flags = flags, .window = 1000};
     struct utcp_packet p = {.span = {{junk, octets}}, .spans = octets != 0, .length = octets};
+    struct iovec piece[] = {{p.head, 0}, {(void *)(uintptr_t)junk, octets}};
 
     utcp_packet_write(&p, from, to, &head);
-    (void)rawip_send(r, (struct span[]){{p.head, p.head_length}, {junk, octets}}, 1 + p.spans, 0);
+    piece[0].iov_len = p.head_length;
+    (void)rawip_send(r, &(struct rawip_packet){piece, 1 + p.spans}, 1, 0);
 }
 
 static void forge_all(const struct utcp_name *from, const struct utcp_name *to)
