@@ -12,7 +12,8 @@ enum {
     BUSY = 8,       /* a burst has at least this many requests posted without a poll, or not polled, ... */
     RECENT_US = 20, /* ... and a connection that sent something no longer ago than this */
     MOST = 256,     /* a doorbell is deferred for less than this many requests */
-    LATEST_US = 50, /* the thread rings a doorbell after this time at the latest, ... */
+    TIMED = 8,      /* a poster that goes on looks at the clock after this many requests; a power of two */
+    LATEST_US = 50, /* the thread rings a doorbell after this time at the latest, its poster if it goes on, ... */
     EARLY_US = 5,   /* ... or this much earlier, if it happens to look then */
     LOOKS = 8,      /* looks in a row that find nothing deferred: the thread sleeps until it is woken */
 };
@@ -78,6 +79,22 @@ static bool is_alone(struct doorbell_batch *batch, const struct rddp_qp *qp)
     return !first || (first == qp && !atomic_load_explicit(&qp->next_in_batch, memory_order_relaxed));
 }
 
+/* While the poster goes on the thread need not ring: each time that it does costs it, or its peer, many microseconds.
+ * Returns false if what it posted first has waited long enough. */
+static bool goes_on(struct doorbell_batch *batch, struct rddp_qp *qp, uint32_t requests)
+{
+    uint64_t now_us;
+
+    if ((qp->deferred ^ (qp->deferred + requests)) < TIMED)
+        return true;
+    now_us = reactor_now_us();
+    if (now_us - qp->deferred_us >= LATEST_US)
+        return false;
+    if (is_alone(batch, qp))
+        atomic_store_explicit(&batch->since_us, now_us, memory_order_relaxed);
+    return true;
+}
+
 enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests)
 {
     struct rddp_cq *cq = container_of(qp->qp.attr.send_cq, struct rddp_cq, cq);
@@ -89,12 +106,13 @@ enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoi
         return BATCH_RING;
     if (qp->deferred) {
         note_post(cq);
-        return BATCH_DEFER;
+        return goes_on(batch, qp, requests) ? BATCH_DEFER : BATCH_RING;
     }
     now_us = reactor_now_us();
     if (now_us - atomic_load_explicit(&endpoint->sent_us, memory_order_relaxed) > RECENT_US)
         return BATCH_RING;
     note_post(cq);
+    qp->deferred_us = now_us;
     if (is_alone(batch, qp)) /* otherwise others may have waited longer */
         atomic_store_explicit(&batch->since_us, now_us, memory_order_relaxed);
     if (!qp->is_in_batch)

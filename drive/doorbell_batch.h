@@ -2,9 +2,10 @@
 /* doorbell_batch.h - doorbell batching: a burst of single posts rings once and leaves in one system call.
  *
  * A deferred doorbell is rung by further posts, by a poll that finds its CQ empty twice without a post in between, by
- * rddp_progress(), or by the loop's thread: at the latest 50 us after the last post that deferred it. A context without
- * a thread relies on its application to poll; while that sleeps in rddp_progress(), or has the descriptor of
- * rddp_progress_fd(), the first post that defers wakes it. */
+ * rddp_progress(), or by the loop's thread: at the latest 50 us after the last post that deferred it. By then a poster
+ * that goes on posting has rung it itself, 50 us after the first post that waits. A context without a thread relies on
+ * its application to poll; while that sleeps in rddp_progress(), or has the descriptor of rddp_progress_fd(), the first
+ * post that defers wakes it. */
 #ifndef RDDP_DRIVE_DOORBELL_BATCH_H
 #define RDDP_DRIVE_DOORBELL_BATCH_H
 

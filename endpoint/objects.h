@@ -119,6 +119,7 @@ struct rddp_qp {
      * of the loop lock, context->lock and `spin` is enough to read it. */
     struct endpoint *endpoint;
     uint32_t deferred;          /* guarded by spin, as the next: requests posted since the bell was last rung */
+    uint64_t deferred_us;       /* when the first of them was posted */
     uint32_t burst, last_burst; /* requests posted since the send CQ was last polled, and before that */
     uint32_t polls;             /* how often it had been polled then */
     bool is_in_batch;           /* guarded by spin: it is in the loop's batch */

@@ -205,27 +205,33 @@ def serve(watch, idle, since, bell, posting, rests):
     return 2, 0, bell if posting else None, LATEST
 
 
-def latest(rests=True, wakes=True):
+def latest(rests=True, wakes=True, alone=True, rings=True):
     """Every schedule of one poster and the thread in ticks. The oldest doorbell that is deferred (bell, its age) waits for at
-    most LATEST ticks, or its poster has posted since (post, the age of that). Returns what it found, and the states."""
-    start = (0, 0, 0, None, 0, None)
+    most LATEST ticks, or its poster has posted since (post, the age of that). A poster that goes on looks at the clock, here
+    with every second post (turn): it rings when that is due, and else says that it was there (since). So the bell waits for
+    three times LATEST at most, the third if the thread comes while it is posting. alone: it says so only if no other queue pair
+    waits (another), whose bell would be the oldest. Returns what it found, and the states."""
+    start = (0, 0, 0, None, 0, 0, None)
     seen, todo = {start}, [start]
     while todo:
-        watch, idle, since, bell, post, sleep = todo.pop()
-        for act in ("nothing", "defer", "ring"):
-            w, i, n, b, p, left = watch, idle, since, bell, post, sleep
-            if act == "ring":
+        watch, idle, since, bell, post, turn, sleep = todo.pop()
+        for act in ("nothing", "post", "ring", "another"):
+            w, i, n, b, p, t, left = watch, idle, since, bell, post, turn, sleep
+            looks = act == "post" and b is not None and t
+            if act == "ring" or (looks and rings and b >= LATEST):
                 b = None
-            elif act == "defer":
-                n, b, p = (0, 0, 0) if b is None else (n, b, 0)
+            elif act == "post":
+                n, b, p, t = (0, 0, 0, 0) if b is None else (0 if looks else n, b, 0, 1 - t)
                 if not w:
                     w, left = 1, 0 if wakes else None
+            elif act == "another" and not alone:
+                n = 0
             if left == 0:
-                w, i, b, left = serve(w, i, n, b, act == "defer", rests)
-            if b is not None and min(b, p) > LATEST:
+                w, i, b, left = serve(w, i, n, b, act == "post", rests)
+            if b is not None and (min(b, p) > LATEST or b > 3 * LATEST):
                 return f"a doorbell waits for more than {LATEST} ticks", len(seen)
-            grown = lambda age: age if age is None else min(age + 1, LATEST + 2)
-            after = (w, i, grown(n), grown(b), grown(p), None if left is None else left - 1)
+            grown = lambda age: age if age is None else min(age + 1, 3 * LATEST + 2)
+            after = (w, i, grown(n), grown(b), grown(p), t, None if left is None else left - 1)
             if after not in seen:
                 seen.add(after)
                 todo.append(after)
@@ -324,6 +330,8 @@ FAILS = {
     "a doorbell whose poster is posting is forgotten": ring(returns=False),
     "the first doorbell does not wake the thread": Ticks(wakes=False),
     "the thread sleeps as long whatever the age": Ticks(rests=False),
+    "a poster that goes on speaks for others": Ticks(alone=False),
+    "a poster that goes on does not ring itself": Ticks(rings=False),
     "a doorbell without orders": doorbell(order="rlx"),
     "a doorbell released without a compare": doorbell(compares=False),
     "parking without orders": park(order="rel"),
@@ -362,6 +370,8 @@ CODE = {
                                "atomic_store(&batch->watch, BATCH_UNWATCHED);\n    return is_empty(batch);",
                                "return !atomic_load(&batch->waiting) &&",
                                "if (!spin_try(&qp->spin))", "if (!spin_try(&batch->lock))",
+                               "if (now_us - qp->deferred_us >= LATEST_US)\n        return false;\n    if (is_alone(batch, qp))\n"
+                               "        atomic_store_explicit(&batch->since_us, now_us, memory_order_relaxed);",
                                "if (age_us + EARLY_US < LATEST_US)\n        return LATEST_US - age_us;\n    batch_ring(loop);\n"
                                "    return LATEST_US;"],
     "loop/doorbell.h": ["!(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD)",
