@@ -33,8 +33,12 @@ static int segment(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
 {
     struct seg seg;
     size_t need;
-    int eaten;
+    int eaten = c->front_octets;
 
+    if (eaten) {
+        c->front_octets = 0;
+        return unit_arrived(c, &c->front, eaten, now_us);
+    }
     if (unit_waits(c, p, n, now_us))
         return 0;
     eaten = c->place_at ? read_to_place_end(c, &seg, p, n) : c->wire->decode(&c->agreed, &seg, p, n, &need);

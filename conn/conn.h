@@ -82,6 +82,10 @@ struct conn {
     struct wire_state agreed;
     struct conn_cut cut; /* of the segments that were sent last */
 
+    struct seg front; /* the unit that comes next, if it was decoded and did not go straight, ... */
+    int front_octets; /* ... and its length; 0: there is none */
+    bool is_straight; /* the last octets went straight: nothing else has changed */
+
     enum conn_held held; /* a segment was put back and must be decoded again */
     uint32_t held_tail;  /* HELD_FOR_ANSWER: qp->answers.tail then */
 
@@ -110,6 +114,11 @@ int conn_reject(struct conn *c, const void *private_data, uint16_t private_lengt
 /* Processes octets from the front of the stream and returns how many were consumed. The caller presents the rest again,
  * with more octets behind it. The octets may be modified. */
 size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us);
+
+/* The same for whole Writes and Sends at the front, if nothing else happens on the connection. If c->is_straight
+ * afterwards, all octets were consumed, and nothing that conn_wants() and conn_deadline() say has changed. If not,
+ * conn_rx() follows at once with the rest, which may be none. */
+size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n);
 
 /* Where to read the next octets of the stream, and how many octets of the unit follow them. */
 struct conn_place {

@@ -29,6 +29,9 @@ struct numbering {
     /* Like qp_place(); seg->begin is not before rx_pos. */
     enum fault (*place)(struct qp *qp, const struct seg *seg);
 
+    /* Like qp_take_whole(). NULL: nothing goes straight. */
+    bool (*take_whole)(struct qp *qp, const struct seg *seg);
+
     /* Like qp_place_early(); seg->begin is behind rx_pos. */
     enum fault (*place_early)(struct qp *qp, const struct seg *seg);
 

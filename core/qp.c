@@ -341,6 +341,16 @@ enum fault qp_place(struct qp *qp, const struct seg *seg)
     return qp->invalidating ? FAULT_NOT_NOW : qp->numbering->place(qp, seg);
 }
 
+bool qp_takes_whole(const struct qp *qp)
+{
+    return qp->state == QP_READY && qp->numbering->take_whole && !qp_waits(qp) && !qp_has_local(qp);
+}
+
+bool qp_take_whole(struct qp *qp, const struct seg *seg)
+{
+    return seg->begin == qp->rx_pos && qp->numbering->take_whole(qp, seg);
+}
+
 enum fault qp_place_early(struct qp *qp, const struct seg *seg)
 {
     assert(seg->op < SEG_TERMINATE && seg->begin < seg->end);

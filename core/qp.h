@@ -396,6 +396,12 @@ void qp_settle(struct qp *qp);
  * been called already if a CQ was full). */
 enum fault qp_place(struct qp *qp, const struct seg *seg);
 
+/* Places and delivers a segment in order that is a whole Write or Send and goes straight to its place. Returns false,
+ * and has changed nothing, if it is not that simple, or wrong: qp_place() knows. The queue pair may have failed: a CQ
+ * was full. Only while qp_takes_whole(): it neither waits for anything nor has anything to do. */
+bool qp_take_whole(struct qp *qp, const struct seg *seg);
+bool qp_takes_whole(const struct qp *qp);
+
 /* Takes the receive that `seg`, the next of the stream, needs and has not yet, so that qp_place() finds it. Returns
  * FAULT_NO_RECEIVE: none is posted; else FAULT_NONE, whatever else may be wrong. */
 enum fault qp_claim_receive(struct qp *qp, const struct seg *seg);

@@ -225,6 +225,20 @@ static enum fault queues_place(struct qp *qp, const struct seg *seg)
     return fault == FAULT_NOT_NOW ? FAULT_NONE : fault; /* the message waits for its invalidation */
 }
 
+static bool queues_take_whole(struct qp *qp, const struct seg *seg)
+{
+    enum fault fault;
+
+    if (seg->op == SEG_SEND)
+        return whole_take(qp, seg, &fault); /* a fault is the queue pair's, too */
+    if (seg->op != SEG_WRITE || !(seg->flags & SEG_LAST) || place_write(qp, seg))
+        return false;
+    qp->rx_octets += seg->length;
+    qp->rx_pos = seg->end;
+    count_written(&qp->written, seg);
+    return true;
+}
+
 static enum fault queues_place_early(struct qp *qp, const struct seg *seg)
 {
     struct inbound *in = NULL;
@@ -382,6 +396,7 @@ static bool queues_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint
 const struct numbering numbering_queues = {
     .check = queues_check,
     .place = queues_place,
+    .take_whole = queues_take_whole,
     .place_early = queues_place_early,
     .locate = queues_locate,
     .claim = queues_claim,

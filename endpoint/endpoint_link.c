@@ -149,7 +149,8 @@ static void poll_link(struct endpoint *endpoint)
     if (!endpoint_try(endpoint))
         return;
     rest_if_polled(endpoint);
-    if (transfer_receive(endpoint) && (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
+    if (transfer_receive(endpoint) && !endpoint->conn.is_straight &&
+        (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }

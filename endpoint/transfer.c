@@ -60,8 +60,12 @@ static void occupy(struct endpoint *endpoint)
 static void transfer_eat(struct endpoint *endpoint)
 {
     struct stage *stage = &endpoint->loop->stage;
-    size_t eaten = conn_rx(&endpoint->conn, stage->buffer + stage->from, stage->octets, reactor_now_us());
+    struct conn *conn = &endpoint->conn;
+    uint8_t *from = stage->buffer + stage->from;
+    size_t eaten = conn_rx_straight(conn, from, stage->octets);
 
+    if (!conn->is_straight)
+        eaten += conn_rx(conn, from + eaten, stage->octets - eaten, reactor_now_us());
     stage->from += (uint32_t)eaten;
     stage->octets -= (uint32_t)eaten;
     if (!stage->octets)
@@ -136,9 +140,11 @@ bool transfer_wants(const struct endpoint *endpoint)
 
 bool transfer_receive(struct endpoint *endpoint)
 {
+    bool full = true, is_straight = true;
+    struct conn *conn = &endpoint->conn;
     size_t octets = 0;
-    bool full = true;
 
+    conn->is_straight = false;
     if (!endpoint->link->kind->in_order)
         return link_present(endpoint->link);
     while (full && octets < TURN_OCTETS && transfer_wants(endpoint)) {
@@ -146,16 +152,18 @@ bool transfer_receive(struct endpoint *endpoint)
 
         if (n == -EAGAIN)
             break;
+        is_straight &= n > 0 && conn->is_straight;
         if (n < 0)
-            conn_lost(&endpoint->conn, transfer_fault_of((int)n));
+            conn_lost(conn, transfer_fault_of((int)n));
         else if (n == 0)
-            conn_rx_end(&endpoint->conn, endpoint->loop->stage.octets, reactor_now_us());
+            conn_rx_end(conn, endpoint->loop->stage.octets, reactor_now_us());
         else
             loop_note_receipt(endpoint->loop, endpoint);
+        octets += n > 0 ? (size_t)n : 1;
         if (n <= 0)
-            return true;
-        octets += (size_t)n;
+            break;
     }
+    conn->is_straight = is_straight;
     return octets;
 }
 

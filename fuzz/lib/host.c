@@ -14,7 +14,9 @@ void host_eat(struct host *h)
     size_t eaten;
 
     h->heard |= h->conn.life.state >= CONN_READY;
-    eaten = conn_rx(&h->conn, host_stage, h->staged, h->now_us);
+    eaten = conn_rx_straight(&h->conn, host_stage, h->staged);
+    if (!h->conn.is_straight)
+        eaten += conn_rx(&h->conn, host_stage + eaten, h->staged - eaten, h->now_us);
     assert(eaten <= h->staged);
     h->staged -= eaten;
     memmove(host_stage, host_stage + eaten, h->staged);

@@ -169,7 +169,9 @@ void host_hear(struct host *h, const void *p, size_t n)
     if (n)
         memcpy(h->stage + h->staged, p, n);
     h->staged += n;
-    eaten = conn_rx(&h->conn, h->stage, h->staged, h->now_us);
+    eaten = conn_rx_straight(&h->conn, h->stage, h->staged);
+    if (!h->conn.is_straight)
+        eaten += conn_rx(&h->conn, h->stage + eaten, h->staged - eaten, h->now_us);
     assert_true(eaten <= h->staged);
     h->staged -= eaten;
     memmove(h->stage, h->stage + eaten, h->staged);

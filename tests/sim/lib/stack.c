@@ -171,8 +171,10 @@ void stack_deregister(struct stack *s, struct region *r)
 
 static void eat(struct stack *s, uint64_t now_us)
 {
-    size_t eaten = conn_rx(&s->conn, s->stage + s->stage_from, s->staged, now_us);
+    size_t eaten = conn_rx_straight(&s->conn, s->stage + s->stage_from, s->staged);
 
+    if (!s->conn.is_straight)
+        eaten += conn_rx(&s->conn, s->stage + s->stage_from + eaten, s->staged - eaten, now_us);
     if (eaten > s->staged || (s->staged - eaten > WIRE_UNIT_MAX && !s->conn.held))
         report_failure("conn_rx() eats %zu of %zu octets", eaten, s->staged);
     s->stage_from += eaten;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* straight.c - whole Writes and Sends on a connection where nothing else happens: they need neither a clock nor a look
+ * at what the connection wants, which would not change. */
+#include "conn/conn_inner.h"
+
+/* Does no time limit run, is nothing put back, and is there nothing but the stream itself that the next unit could end,
+ * begin or wait for? */
+static bool is_straight(const struct conn *c)
+{
+    const struct life *l = &c->life;
+
+    return l->state == CONN_READY && !l->unfinished && !l->stall_deadline_us && !l->resume_us &&
+           !life_awaits_receive(l) && !c->held && !c->reorder && !c->place_at && !c->start.silent &&
+           !c->start.rtr_answer_due && !c->agreed.rx_markers && qp_takes_whole(l->qp);
+}
+
+size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n)
+{
+    size_t eaten = 0, need;
+
+    c->is_straight = n && is_straight(c);
+    while (c->is_straight && eaten < n) {
+        int octets = c->wire->decode(&c->agreed, &c->front, p + eaten, n - eaten, &need);
+        bool is_taken = octets > 0 && qp_take_whole(c->life.qp, &c->front);
+
+        if (is_taken)
+            eaten += (size_t)octets;
+        else if (octets > 0)
+            c->front_octets = octets;
+        c->is_straight = is_taken && c->life.qp->state == QP_READY;
+    }
+    return eaten;
+}

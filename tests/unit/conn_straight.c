@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* conn_straight.c - which units go straight to their place, without a clock, and what becomes of those that do not. */
+#include <string.h>
+
+#include "tests/unit/conn_host.h"
+
+enum { LENGTH = 64, HALF = LENGTH / 2 };
+
+static struct mr *mr;
+static uint8_t octets[LENGTH];
+
+/* A responder with `receives` receives. The first unit of the peer releases it, so it does not go straight. */
+static void begin(uint64_t receives)
+{
+    const struct conn_attr attr = host_attr();
+    struct rddp_sge piece;
+
+    next_connection();
+    pattern(octets, LENGTH, 7);
+    mr = engine_region(&h.engine, LENGTH, ALL_ACCESS);
+    piece = piece_of(mr, 0, LENGTH);
+    for (uint64_t i = 1; i <= receives; i++)
+        assert_int_equal(post_recv(&h.side, i, &piece, 1), 0);
+    host_ready(&h, false, &attr);
+    peer_says(&h, a_write(mr->key, mr->start, octets, 1, SEG_LAST));
+}
+
+static bool goes_straight(struct seg seg)
+{
+    peer_says(&h, seg);
+    return h.conn.is_straight;
+}
+
+static void whole_messages(void **state)
+{
+    uint8_t stream[512];
+    size_t n = 0;
+
+    (void)state;
+    begin(3);
+    assert_true(goes_straight(a_write(mr->key, mr->start, octets, LENGTH, SEG_LAST)));
+    assert_memory_equal(mr->base, octets, LENGTH);
+    assert_true(goes_straight(a_send(1, 0, octets, HALF, SEG_LAST)));
+    assert_int_equal(expect_wc(&h.side.recv_cq, 1, RDDP_WC_SUCCESS).byte_len, HALF);
+    assert_true(goes_straight(a_send(2, 0, octets, 0, SEG_LAST | SEG_SOLICITED)));
+    assert_int_equal(expect_wc(&h.side.recv_cq, 2, RDDP_WC_SUCCESS).byte_len, 0);
+    n += peer_frames(&h, a_write(mr->key, mr->start, octets, LENGTH, SEG_LAST), stream);
+    n += peer_frames(&h, a_send(3, 0, octets, LENGTH, SEG_LAST), stream + n);
+    host_hear(&h, stream, n);
+    assert_true(h.conn.is_straight);
+    assert_int_equal(expect_wc(&h.side.recv_cq, 3, RDDP_WC_SUCCESS).byte_len, LENGTH);
+    assert_int_equal(h.side.qp.rx_octets, 1 + LENGTH + HALF + 2 * LENGTH);
+}
+
+/* What is only begun starts a time limit, and what ends it stops that. */
+static void parts(void **state)
+{
+    (void)state;
+    begin(2);
+    assert_false(goes_straight(a_send(1, 0, octets, HALF, 0)));
+    assert_true(conn_deadline(&h.conn, h.now_us) != UINT64_MAX);
+    assert_false(goes_straight(a_write(mr->key, mr->start, octets, LENGTH, SEG_LAST)));
+    assert_false(goes_straight(a_send(1, HALF, octets + HALF, HALF, SEG_LAST)));
+    assert_int_equal(expect_wc(&h.side.recv_cq, 1, RDDP_WC_SUCCESS).byte_len, LENGTH);
+    assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
+    assert_true(goes_straight(a_send(2, 0, octets, HALF, SEG_LAST)));
+    assert_false(goes_straight(a_write(mr->key, mr->start, octets, HALF, 0)));
+    assert_false(goes_straight(a_write(mr->key, mr->start, octets, HALF, SEG_LAST)));
+    assert_true(goes_straight(a_write(mr->key, mr->start, octets, HALF, SEG_LAST)));
+}
+
+/* The rest of the octets wait for more, under the stall limit. */
+static void cut_unit(void **state)
+{
+    uint8_t stream[512];
+    size_t n, whole;
+
+    (void)state;
+    begin(1);
+    whole = peer_frames(&h, a_write(mr->key, mr->start, octets, LENGTH, SEG_LAST), stream);
+    n = whole + peer_frames(&h, a_send(1, 0, octets, LENGTH, SEG_LAST), stream + whole);
+    host_hear(&h, stream, n - 1);
+    assert_false(h.conn.is_straight);
+    assert_memory_equal(mr->base, octets, LENGTH);
+    assert_true(conn_deadline(&h.conn, h.now_us) != UINT64_MAX);
+    expect_quiet(&h.side.recv_cq);
+    host_hear(&h, stream + n - 1, 1);
+    assert_int_equal(expect_wc(&h.side.recv_cq, 1, RDDP_WC_SUCCESS).byte_len, LENGTH);
+    assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
+}
+
+/* A Read Request has to be answered, and an invalidation to be waited for. */
+static void other_messages(void **state)
+{
+    struct seg_read read = {.sink_key = 1, .length = HALF};
+    struct seg seg;
+
+    (void)state;
+    begin(1);
+    read.source_key = mr->key;
+    read.source_offset = mr->start;
+    assert_false(goes_straight(a_read_request(1, &read)));
+    expect_seg(&h, SEG_READ_RESP);
+    seg = a_send(1, 0, octets, HALF, SEG_LAST | SEG_INVALIDATE);
+    seg.invalidate = mr->key;
+    assert_false(goes_straight(seg));
+    expect_wc(&h.side.recv_cq, 1, RDDP_WC_SUCCESS);
+}
+
+/* What is wrong is said as ever, once, and nothing behind it is placed. */
+static void wrong(void **state)
+{
+    uint8_t stream[512];
+    size_t n;
+
+    (void)state;
+    begin(1);
+    n = peer_frames(&h, a_write(mr->key + 1, mr->start, octets, LENGTH, SEG_LAST), stream);
+    n += peer_frames(&h, a_send(1, 0, octets, LENGTH, SEG_LAST), stream + n);
+    host_hear(&h, stream, n);
+    assert_false(h.conn.is_straight);
+    assert_int_equal(h.conn.life.note.fault, FAULT_KEY);
+    expect_wc(&h.side.recv_cq, 1, RDDP_WC_WR_FLUSH_ERR);
+}
+
+/* A full CQ ends the connection, and what follows in the same octets is not placed. */
+static void full_cq(void **state)
+{
+    uint8_t stream[512];
+    size_t n;
+
+    (void)state;
+    begin(2);
+    h.side.recv_cq.cqe = 1;
+    n = peer_frames(&h, a_send(1, 0, octets, 1, SEG_LAST), stream);
+    n += peer_frames(&h, a_send(2, 0, octets, 1, SEG_LAST), stream + n);
+    n += peer_frames(&h, a_write(mr->key, mr->start, octets, LENGTH, SEG_LAST), stream + n);
+    host_hear(&h, stream, n);
+    assert_false(h.conn.is_straight);
+    assert_int_equal(h.conn.life.note.fault, FAULT_CQ_FULL);
+    assert_memory_not_equal(mr->base, octets, LENGTH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(whole_messages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(cut_unit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_messages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wrong, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full_cq, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
