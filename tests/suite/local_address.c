@@ -33,8 +33,8 @@ static struct sockaddr_storage own_address(const struct pair *pair)
     return address;
 }
 
-/* A port of TCP that is not in use now, below those that the kernel gives to others meanwhile. The other transports have
- * ports of their own, and take this one too. */
+/* A port of TCP that is not in use now, below those that the kernel gives to others meanwhile. The other transports
+ * have ports of their own, and take this one too. */
 static in_port_t free_port(void)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
