@@ -372,6 +372,12 @@ static void withheld(void **state)
     assert_true(rc_pair_withhold(w.pair, w.net.now_us));
     rc_pair_release(w.pair);
     hear_ack(PEER + 3, ACK, 4);
+
+    send.psn++;
+    says(send);
+    says(send); /* the duplicate of one whose acknowledgement waits */
+    assert_false(rc_pair_withhold(w.pair, w.net.now_us));
+    hear_ack(PEER + 4, ACK, 5);
     close_world();
 }
 
