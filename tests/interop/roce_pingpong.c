@@ -225,6 +225,7 @@ static void connect_queue_pair(uint32_t own_psn, uint32_t peer_qpn, uint32_t pee
     attr.rq_psn = peer_psn;
     attr.sq_psn = own_psn;
     attr.path_mtu = MTU;
+    attr.timeout = 16; /* eight times 268 ms: an emulated guest beside other tests may stand still for half a second */
     attr.qkey = QKEY;
     for (attr.state = RDDP_IB_INIT; attr.state <= RDDP_IB_RTS; attr.state++)
         check_error(rddp_modify_qp(pp.qp, &attr), "the queue pair");
