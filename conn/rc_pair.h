@@ -79,8 +79,7 @@ bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us);
 
 /* After rc_pair_emit() has built a packet of a message or response: builds up to `most` more that only differ in their
  * PSNs, one after the other. out->length is that of each, and the spans are those of all payloads. Returns their
- * number, maybe 0.
- */
+ * number, maybe 0. */
 uint32_t rc_pair_emit_train(struct rc_pair *p, struct rc_packet *out, uint32_t most, uint64_t now_us);
 
 /* Could rc_pair_emit() have one? */

@@ -185,8 +185,7 @@ static bool emit_request_packet(struct rc_pair *p, struct rc_packet *out, uint64
     return rc_pair_tx_request(p, &o, out, now_us);
 }
 
-/* --- all
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static bool has_request_output(const struct rc_pair *p, uint64_t now_us)
 {

@@ -151,8 +151,7 @@ bool call_failed(struct mount_call *c);
  * answer. */
 void calls_kill(struct mount *m);
 
-/* --- attributes and entries (stamp.c, attributes.c)
- * --------------------------------------------------------------------------- */
+/* --- attributes and entries (stamp.c, attributes.c) --------------------------------------------------------------- */
 
 struct stat mount_stat(const struct inode *inode, const struct nfs3_attr *attr); /* inode may be NULL */
 /* Whether attributes requested at `since` may lack data that were committed later. */

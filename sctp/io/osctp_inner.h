@@ -145,8 +145,7 @@ struct osctp_assoc *osctp_table_most(const struct osctp_port *port);
 /* Returns the association that is due first; NULL: none is due. */
 struct osctp_assoc *osctp_table_due(const struct osctp_port *port, uint64_t now_us);
 
-/* --- osctp_assoc.c: what an association receives, and its events
- * --------------------------------------------------------------- */
+/* --- osctp_assoc.c: what an association receives, and its events -------------------------------------------------- */
 
 /* Makes an association that the engine has yet to begin. NULL: no memory. The caller holds the lock, here and below. */
 struct osctp_assoc *osctp_assoc_new(struct osctp_port *port, const struct osctp_key *key,

@@ -213,8 +213,7 @@ void lane_reset(struct lane *lane, const struct test *test, uint64_t receives);
 /* Are these the octets that follow from `nonce` and their place? */
 bool pattern_matches(const unsigned char *in, size_t size, uint64_t nonce, size_t skip);
 
-/* --- the tests (bw.c, lat.c, right.c): both sides
- * --------------------------------------------------------------------- */
+/* --- the tests (bw.c, lat.c, right.c): both sides ----------------------------------------------------------------- */
 
 /* The client's side, from the first request to the last completion or answer. */
 int bandwidth_client(struct lane *lane, const struct test *test);
