@@ -87,9 +87,9 @@ bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us);
 
 /* After rc_pair_rx(): the acknowledgement that is due may wait for a request of the application, and leaves behind its
  * first packet then: the host makes sure that the peer gets both together, and that it takes the acknowledgement first.
- * Returns whether it waits; rc_pair_release() ends that, and so does its deadline. */
+ * Returns whether it waits; rc_pair_release() ends that, and so does its deadline, and returns whether it waited. */
 bool rc_pair_withhold(struct rc_pair *p, uint64_t now_us);
-void rc_pair_release(struct rc_pair *p);
+bool rc_pair_release(struct rc_pair *p);
 
 /* To be called after a post: notices a queue pair that has failed by itself, and what waits for readers. */
 void rc_pair_check(struct rc_pair *p, uint64_t now_us);

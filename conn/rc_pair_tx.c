@@ -144,7 +144,7 @@ static bool rc_pair_tx_request(struct rc_pair *p, const struct rc_outgoing *o, s
         rc_pair_tx_read_head(&seg, o, &b);
     else
         rc_pair_tx_atomic_head(&seg.atomic, &b);
-    rc_pair_release(p); /* an acknowledgement that was withheld is the next packet */
+    (void)rc_pair_release(p); /* an acknowledgement that was withheld is the next packet */
     out->emit.spans = 0;
     if (message && !qp_gather_request(p->life.qp, o->name, o->offset, o->length, &out->emit)) {
         rc_pair_check(p, now_us);
@@ -194,10 +194,16 @@ static bool has_request_output(const struct rc_pair *p, uint64_t now_us)
             (!p->is_draining && rc_requester_wants(&p->requester, now_us) && qp_has_request(p->life.qp)));
 }
 
+/* A packet of an unreliable connection was built, and has left by now: rc_pair_emit() completes what it is of. */
+static bool has_left(const struct rc_pair *p)
+{
+    return p->attr.service == BTH_UC && p->requester.una != p->requester.next;
+}
+
 bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us)
 {
     return p->life.state == CONN_TERMINATING || rc_responder_has_output(&p->responder, now_us) ||
-           has_request_output(p, now_us);
+           has_request_output(p, now_us) || has_left(p);
 }
 
 bool rc_pair_withhold(struct rc_pair *p, uint64_t now_us)
@@ -205,9 +211,9 @@ bool rc_pair_withhold(struct rc_pair *p, uint64_t now_us)
     return p->attr.service == BTH_RC && life_is_open(&p->life) && rc_responder_withhold(&p->responder, now_us);
 }
 
-void rc_pair_release(struct rc_pair *p)
+bool rc_pair_release(struct rc_pair *p)
 {
-    rc_responder_release(&p->responder);
+    return rc_responder_release(&p->responder);
 }
 
 /* A packet that is shorter than an acknowledgement is not followed by it in a batch, but follows it. */
@@ -217,7 +223,7 @@ static void release_before_empty(struct rc_pair *p, uint64_t now_us)
         return;
     take_next(p, now_us);
     if (rc_requester_has_output(&p->requester, now_us) && rc_requester_next_is_empty(&p->requester))
-        rc_pair_release(p);
+        (void)rc_pair_release(p);
 }
 
 /* Responses and requests take turns. An acknowledgement that is due goes before both: programs with a queue of one

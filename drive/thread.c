@@ -50,8 +50,8 @@ static void settle_debt(struct loop *loop)
     if (!endpoint || !endpoint_try(endpoint))
         return;
     atomic_store_explicit(&loop->owing, NULL, memory_order_relaxed);
-    endpoint->kind->release(endpoint);
-    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    if (endpoint->kind->release(endpoint))
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 

@@ -38,6 +38,16 @@ static void endpoint_call_driver(struct endpoint *endpoint, uint64_t now_us)
     reactor_set_timer(&endpoint->loop->reactor, &endpoint->timer, now_us);
 }
 
+/* The timer only moves to earlier times: one that was set for an earlier deadline fires in vain, once, and is set again
+ * then, which costs less than moving it with each packet. */
+static void set_deadline(struct endpoint *endpoint, uint64_t at_us)
+{
+    const struct timer *timer = &endpoint->timer;
+
+    if (!timer->place || timer->at_us > at_us)
+        reactor_set_timer(&endpoint->loop->reactor, &endpoint->timer, at_us);
+}
+
 void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
 {
     struct life *life = endpoint->life;
@@ -59,7 +69,7 @@ void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
     if (role == ENDPOINT_DRIVER)
         waiting_update(endpoint);
     if (life->state != CONN_OVER)
-        reactor_set_timer(&endpoint->loop->reactor, &endpoint->timer, endpoint->kind->rest(endpoint, now_us));
+        set_deadline(endpoint, endpoint->kind->rest(endpoint, now_us));
     else if (role == ENDPOINT_DRIVER)
         close_endpoint(endpoint);
     else
@@ -227,8 +237,8 @@ static void hold_and_settle(struct endpoint *endpoint)
     if (loop->owing != endpoint)
         return;
     loop->owing = NULL;
-    endpoint->kind->release(endpoint);
-    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    if (endpoint->kind->release(endpoint))
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
 }
 
 /* While one thread waits for a loop lock, others may reset the queue pair and connect it again, on another loop. */

@@ -51,8 +51,9 @@ struct endpoint_kind {
     void (*poll)(struct endpoint *endpoint);
     bool polls_for_sleepers; /* poll() does no less than is done when its descriptor is ready */
 
-    /* Driver, for loop->owing: what was withheld for the application's answer may leave now. NULL: nothing is. */
-    void (*release)(struct endpoint *endpoint);
+    /* Driver, for loop->owing: what was withheld for the application's answer may leave now. Returns false if it has
+     * left behind that answer. NULL: nothing is withheld. */
+    bool (*release)(struct endpoint *endpoint);
 
     /* Driver: like conn_accept() and conn_reject(). -EINVAL also if the attributes do not suit the wire. */
     int (*accept)(struct endpoint *endpoint, struct rddp_qp *qp, const struct rddp_conn_attr *attr, uint64_t now_us);

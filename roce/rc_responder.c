@@ -337,7 +337,10 @@ bool rc_responder_withhold(struct rc_responder *s, uint64_t now_us)
     return true;
 }
 
-void rc_responder_release(struct rc_responder *s)
+bool rc_responder_release(struct rc_responder *s)
 {
+    bool waited = s->held_us;
+
     s->held_us = 0;
+    return waited;
 }

@@ -122,9 +122,9 @@ bool rc_responder_acknowledge(struct rc_responder *s, struct bth *b, uint64_t no
 bool rc_responder_has_output(const struct rc_responder *s, uint64_t now_us);
 
 /* If the acknowledgement of a single packet is due, which is no duplicate, it waits until rc_responder_release(), or
- * for RC_HOLD_US. Returns whether it does. */
+ * for RC_HOLD_US. Returns whether it does; rc_responder_release() whether it did. */
 bool rc_responder_withhold(struct rc_responder *s, uint64_t now_us);
-void rc_responder_release(struct rc_responder *s);
+bool rc_responder_release(struct rc_responder *s);
 
 /* When an acknowledgement is due; UINT64_MAX: none is. */
 uint64_t rc_responder_deadline(const struct rc_responder *s);

@@ -87,9 +87,9 @@ static void withhold(struct endpoint_roce *e, uint64_t now_us)
         loop->owing = &e->endpoint;
 }
 
-static void endpoint_roce_release(struct endpoint *endpoint)
+static bool endpoint_roce_release(struct endpoint *endpoint)
 {
-    rc_pair_release(&endpoint_roce_of(endpoint)->pair);
+    return rc_pair_release(&endpoint_roce_of(endpoint)->pair);
 }
 
 /* Called for the slot by the driver, who does not hold the endpoint. */

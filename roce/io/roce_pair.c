@@ -143,11 +143,14 @@ bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
 
     packet.emit.buffer = buffer;
     udp_set_source(udp, e->local.octets);
-    while (packets < TURN_PACKETS && rc_pair_emit(&e->pair, &packet, now_us)) {
+    while (packets < TURN_PACKETS && rc_pair_has_output(&e->pair, now_us) && rc_pair_emit(&e->pair, &packet, now_us)) {
         roce_packet_put(udp, &e->to, &e->path, &packet);
-        more = rc_pair_emit_train(&e->pair, &packet, TURN_PACKETS - packets - 1, now_us);
+        packets++;
+        if (packet.length < e->pair.attr.requester.mtu)
+            continue; /* the last of its message */
+        more = rc_pair_emit_train(&e->pair, &packet, TURN_PACKETS - packets, now_us);
         roce_packet_put_train(udp, &e->to, &e->path, &packet, more);
-        packets += 1 + more;
+        packets += more;
     }
     udp_flush(udp);
     return packets == TURN_PACKETS;
