@@ -13,6 +13,7 @@ cannot() { echo "instructions: cannot run here: $1"; exit 77; }
 [ -x "$program" ] || cannot "this build has no benchmarks"
 command -v valgrind >/dev/null || cannot "no valgrind"
 grep -q '^RDDP_SANITIZE:STRING=$' "$cache" || cannot "a build with sanitizers"
+! grep -q '^RDDP_WITHOUT:STRING=.*roce' "$cache" || cannot "this build has no RoCE"
 
 # The counts are those of one compiler, and of the variants of memcpy() and CRC for one kind of processor.
 grep -qw avx2 /proc/cpuinfo || cannot "the table was counted on a processor with AVX2"
@@ -33,7 +34,7 @@ trap 'rm -f "$new"' EXIT
 {
     sed '/^# counted with/q' "$table" | sed "s|^# counted with.*|# counted with $compiler|"
     while read -r operation octets list _; do
-        printf '%-6s %6s %5s %7s %7s\n' "$operation" "$octets" "$list" \
+        printf '%-10s %6s %5s %7s %7s\n' "$operation" "$octets" "$list" \
             "$(count 'client_*' "$operation" "$octets" "$list")" "$(count 'server_*' "$operation" "$octets" "$list")"
     done < <(grep -v '^#' "$table")
 } >"$new"
@@ -42,7 +43,7 @@ if [ "${1:-}" = --update ]; then
     exit 0
 fi
 paste <(grep -v '^#' "$table") <(grep -v '^#' "$new") | awk '
-    { printf "%-6s %6s octets, lists of %2s: client %6d (%6d), server %6d (%6d)", $1, $2, $3, $9, $4, $10, $5
+    { printf "%-10s %6s octets, lists of %2s: client %6d (%6d), server %6d (%6d)", $1, $2, $3, $9, $4, $10, $5
       worse = $9 > 1.02 * $4 + 20 || $10 > 1.02 * $5 + 20
       print worse ? "  MORE" : $9 < 0.98 * $4 - 20 || $10 < 0.98 * $5 - 20 ? "  less: --update" : ""
       bad += worse }
