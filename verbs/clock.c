@@ -13,6 +13,11 @@ static uint64_t clock_read(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+uint64_t clock_device_ns(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
+}
+
 /* The ticks are all in tv_nsec, where the drivers of adapters have theirs. */
 int clock_query(struct ibv_context *context, struct ibv_values_ex *values)
 {
@@ -20,12 +25,12 @@ int clock_query(struct ibv_context *context, struct ibv_values_ex *values)
     if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
         return verbs_refuse(EINVAL, "ibv_query_rt_values_ex: comp_mask %#x has unknown bits", values->comp_mask);
     if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
-        values->raw_clock = (struct timespec){.tv_nsec = (long)clock_read(CLOCK_MONOTONIC)};
+        values->raw_clock = (struct timespec){.tv_nsec = (long)clock_device_ns()};
     return 0;
 }
 
 /* As the wall clock goes now: a program that reads after a step of it gets the new time. */
 uint64_t clock_to_wall(uint64_t device_ns)
 {
-    return clock_read(CLOCK_REALTIME) - (clock_read(CLOCK_MONOTONIC) - device_ns);
+    return clock_read(CLOCK_REALTIME) - (clock_device_ns() - device_ns);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* gid.c - the GIDs of rddpe0: the addresses of this host, each with an index that it keeps.
  *
- * The table is read again at each question. An address that has come takes the first index that is free, and one that
- * is gone leaves its index empty: indexes that a program has told its peers keep their meaning. At first those of
- * interfaces to the world come first, since programs take index 0 when they are told nothing. */
+ * An address that has come takes the first index that is free, and one that is gone leaves its index empty: indexes
+ * that a program has told its peers keep their meaning. At first those of interfaces to the world come first, since
+ * programs take index 0 when they are told nothing.
+ *
+ * To read the addresses of a host costs many system calls, and programs ask for each datagram. So what was found is
+ * believed for FRESH_NS, and only who finds nothing always causes the addresses to be read again. */
 #include "verbs/gid.h"
 
 #include <errno.h>
@@ -23,7 +26,10 @@ static struct {
     unsigned interface; /* 0: the index is free */
     bool is_there;      /* for table_refresh() */
 } table[GID_TABLE];
+static uint64_t read_ns; /* when */
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+enum { FRESH_NS = 10000000 };
 
 static bool gid_is_mapped(const union ibv_gid *gid)
 {
@@ -73,6 +79,7 @@ static int address_class(const struct ifaddrs *i)
     return i->ifa_flags & IFF_LOOPBACK ? 4 : IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr) ? 2 : 1;
 }
 
+/* Without a descriptor the number of an interface cannot be asked for: then the address is where it was. */
 static void table_enter(const struct ifaddrs *i)
 {
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
@@ -86,7 +93,7 @@ static void table_enter(const struct ifaddrs *i)
     for (int at = GID_TABLE - 1; at >= 0; at--) {
         if (!table[at].interface) {
             place = at;
-        } else if (!memcmp(&table[at].gid, &gid, sizeof(gid)) && table[at].interface == interface) {
+        } else if (!memcmp(&table[at].gid, &gid, sizeof(gid)) && (!interface || table[at].interface == interface)) {
             table[at].is_there = true;
             return;
         }
@@ -106,6 +113,7 @@ static void table_refresh(void)
 
     if (getifaddrs(&all))
         return;
+    read_ns = clock_device_ns();
     for (int at = 0; at < GID_TABLE; at++)
         table[at].is_there = false;
     for (int class = 0; class < CLASSES; class ++) {
@@ -121,21 +129,48 @@ static void table_refresh(void)
     }
 }
 
+static void table_refresh_old(void)
+{
+    if (clock_device_ns() - read_ns >= FRESH_NS)
+        table_refresh();
+}
+
+static int table_entry(unsigned index, union ibv_gid *gid, unsigned *interface)
+{
+    if (!table[index].interface)
+        return ENODATA;
+    *gid = table[index].gid;
+    *interface = table[index].interface;
+    return 0;
+}
+
 int verbs_gid_get(unsigned index, union ibv_gid *gid, unsigned *interface)
 {
-    int error = ENODATA, state;
+    int error, state;
 
     if (index >= GID_TABLE)
         return EINVAL;
     state = verbs_take(&table_lock);
-    table_refresh();
-    if (table[index].interface) {
-        *gid = table[index].gid;
-        *interface = table[index].interface;
-        error = 0;
+    table_refresh_old();
+    error = table_entry(index, gid, interface);
+    if (error) {
+        table_refresh();
+        error = table_entry(index, gid, interface);
     }
     verbs_give_back(&table_lock, state);
     return error;
+}
+
+void gid_read_all(struct gid_entry entries[GID_TABLE])
+{
+    int state = verbs_take(&table_lock);
+
+    table_refresh();
+    for (unsigned index = 0; index < GID_TABLE; index++) {
+        entries[index].interface = 0;
+        (void)table_entry(index, &entries[index].gid, &entries[index].interface);
+    }
+    verbs_give_back(&table_lock, state);
 }
 
 static bool gid_is_at(int index, const union ibv_gid *gid, unsigned interface)
@@ -145,15 +180,27 @@ static bool gid_is_at(int index, const union ibv_gid *gid, unsigned interface)
     return of && (!interface || interface == of) && !memcmp(&table[index].gid, gid, sizeof(*gid));
 }
 
-int gid_find(const union ibv_gid *gid, unsigned interface)
+static int table_search(const union ibv_gid *gid, unsigned interface)
 {
-    int index = 0, state = verbs_take(&table_lock);
+    int index = 0;
 
-    table_refresh();
     while (index < GID_TABLE && !gid_is_at(index, gid, interface))
         index++;
-    verbs_give_back(&table_lock, state);
     return index < GID_TABLE ? index : -1;
+}
+
+int gid_find(const union ibv_gid *gid, unsigned interface)
+{
+    int state = verbs_take(&table_lock), index;
+
+    table_refresh_old();
+    index = table_search(gid, interface);
+    if (index < 0) {
+        table_refresh();
+        index = table_search(gid, interface);
+    }
+    verbs_give_back(&table_lock, state);
+    return index;
 }
 
 void gid_hold(void)

@@ -12,6 +12,14 @@ enum { GID_TABLE = 128 };
  * that is gone; EINVAL: no such index. */
 int verbs_gid_get(unsigned index, union ibv_gid *gid, unsigned *interface);
 
+/* All of the table, as it is now. `interface` is 0 where an index is empty. */
+struct gid_entry {
+    union ibv_gid gid;
+    unsigned interface;
+};
+
+void gid_read_all(struct gid_entry entries[GID_TABLE]);
+
 /* Returns the index of an address, of this interface; 0: of any. -1: it is none of this host's, or the table is full.
  */
 int gid_find(const union ibv_gid *gid, unsigned interface);

@@ -87,25 +87,40 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
     return 0;
 }
 
+/* The entries of the table that are not empty. */
+static unsigned gids_of(struct ibv_context *context, struct ibv_gid_entry out[GID_TABLE])
+{
+    struct gid_entry table[GID_TABLE];
+    unsigned n = 0;
+
+    if (!device_is_ib(context->device))
+        return port_gid(context, 1, 0, out) ? 0 : 1;
+    gid_read_all(table);
+    for (unsigned index = 0; index < GID_TABLE; index++) {
+        if (!table[index].interface)
+            continue;
+        out[n++] = (struct ibv_gid_entry){.gid = table[index].gid,
+                                          .gid_index = index,
+                                          .port_num = 1,
+                                          .gid_type = IBV_GID_TYPE_ROCE_V2,
+                                          .ndev_ifindex = table[index].interface};
+    }
+    return n;
+}
+
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
                              size_t size)
 {
-    uint32_t indexes = device_is_ib(context->device) ? GID_TABLE : 1;
+    struct ibv_gid_entry all[GID_TABLE];
     uint8_t *to = (uint8_t *)entries;
-    size_t n = 0;
+    unsigned n = flags ? 0 : gids_of(context, all);
 
-    if (flags)
+    if (flags || n > max)
         return -EINVAL;
-    for (uint32_t index = 0; index < indexes; index++) {
-        struct ibv_gid_entry one;
-        if (_ibv_query_gid_ex(context, 1, index, &one, 0, sizeof(one)))
-            continue;
-        if (n == max)
-            return -EINVAL;
-        memset(to + n * size, 0, size);
-        memcpy(to + n++ * size, &one, size < sizeof(one) ? size : sizeof(one));
-    }
-    return (ssize_t)n;
+    memset(to, 0, n * size);
+    for (unsigned i = 0; i < n; i++)
+        memcpy(to + i * size, &all[i], size < sizeof(all[i]) ? size : sizeof(all[i]));
+    return n;
 }
 
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)

@@ -165,6 +165,7 @@ int verbs_cq_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int verbs_cq_arm(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 void cq_show_ex(struct verbs_cq *cq);
+uint64_t clock_device_ns(void);
 int clock_query(struct ibv_context *context, struct ibv_values_ex *values);
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 /* cq_ex.c: what the service level of a completion says, which is how a datagram came. */

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* ib_gids.c - the GIDs of rddpe0, of a host whose addresses this program makes up: how often they are read, and what
+ * becomes of an index. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/verbs/lib/devices.h"
+
+enum { ADDRESSES = 40, LOOPBACK = ADDRESSES - 1, FRESH_US = 10000 };
+
+static struct ifaddrs host[ADDRESSES];
+static struct sockaddr_in addresses[ADDRESSES];
+static char loopback_name[] = "lo", unknown_name[] = "none0";
+static int reads;
+
+/* The C library's, for all that is loaded. */
+__attribute__((visibility("default"))) int getifaddrs(struct ifaddrs **list)
+{
+    reads++;
+    *list = host;
+    return 0;
+}
+
+__attribute__((visibility("default"))) void freeifaddrs(struct ifaddrs *list)
+{
+    (void)list;
+}
+
+static void make_host(void)
+{
+    for (int i = 0; i < ADDRESSES; i++) {
+        addresses[i] = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000200 + (uint32_t)i)};
+        host[i] = (struct ifaddrs){.ifa_next = i < LOOPBACK ? &host[i + 1] : NULL,
+                                   .ifa_name = loopback_name,
+                                   .ifa_flags = IFF_UP | (i == LOOPBACK ? IFF_LOOPBACK : 0),
+                                   .ifa_addr = (struct sockaddr *)&addresses[i]};
+    }
+    addresses[LOOPBACK].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+}
+
+static struct ibv_context *context;
+static union ibv_gid loopback_gid;
+
+static int set_up(void **state)
+{
+    (void)state;
+    make_host();
+    context = devices_open("rddpe0");
+    return devices_loopback(context, &loopback_gid) != LOOPBACK;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return ibv_close_device(context);
+}
+
+static void whole_table(void **state)
+{
+    struct ibv_gid_entry entries[ADDRESSES];
+
+    (void)state;
+    reads = 0;
+    assert_int_equal(ibv_query_gid_table(context, entries, ADDRESSES, 0), ADDRESSES);
+    assert_int_equal(reads, 1);
+    for (uint32_t i = 0; i < ADDRESSES; i++) {
+        assert_int_equal(entries[i].gid_index, i);
+        assert_int_equal(entries[i].gid_type, IBV_GID_TYPE_ROCE_V2);
+        assert_int_equal(entries[i].ndev_ifindex, if_nametoindex(loopback_name));
+        assert_memory_equal(entries[i].gid.raw + 12, &addresses[i].sin_addr, 4);
+    }
+    assert_int_equal(ibv_query_gid_table(context, entries, ADDRESSES - 1, 0), -EINVAL);
+    assert_int_equal(ibv_query_gid_table(context, entries, ADDRESSES, 1), -EINVAL);
+}
+
+/* Programs make a handle for each datagram that they answer. */
+static void many_handles(void **state)
+{
+    enum { HANDLES = 1000 };
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = loopback_gid, .sgid_index = LOOPBACK}};
+
+    (void)state;
+    reads = 0;
+    for (int i = 0; i < HANDLES; i++) {
+        struct ibv_ah *ah = ibv_create_ah(pd, &attr);
+        assert_non_null(ah);
+        assert_int_equal(ibv_destroy_ah(ah), 0);
+    }
+    assert_true(reads < HANDLES / 2);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* An address that has come is found at once, and one that is gone leaves its index empty. */
+static void changes(void **state)
+{
+    static struct sockaddr_in new_address;
+    static struct ifaddrs more;
+    union ibv_gid gid, none = {{0}};
+
+    (void)state;
+    new_address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc6336401)};
+    more = (struct ifaddrs){.ifa_next = host[0].ifa_next,
+                            .ifa_name = loopback_name,
+                            .ifa_flags = IFF_UP,
+                            .ifa_addr = (struct sockaddr *)&new_address};
+    assert_int_equal(ibv_query_gid(context, 1, ADDRESSES, &gid), 0);
+    assert_memory_equal(&gid, &none, sizeof(gid));
+    host[0].ifa_next = &more;
+    assert_int_equal(ibv_query_gid(context, 1, ADDRESSES, &gid), 0);
+    assert_memory_equal(gid.raw + 12, &new_address.sin_addr, 4);
+    host[0].ifa_next = more.ifa_next;
+    usleep(FRESH_US);
+    assert_int_equal(ibv_query_gid(context, 1, ADDRESSES, &gid), 0);
+    assert_memory_equal(&gid, &none, sizeof(gid));
+}
+
+/* Whose interface cannot be asked for, as without descriptors, is where it was. */
+static void nameless(void **state)
+{
+    union ibv_gid gid;
+
+    (void)state;
+    host[LOOPBACK].ifa_name = unknown_name;
+    usleep(FRESH_US);
+    assert_int_equal(ibv_query_gid(context, 1, LOOPBACK, &gid), 0);
+    assert_memory_equal(&gid, &loopback_gid, sizeof(gid));
+    host[LOOPBACK].ifa_name = loopback_name;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whole_table),
+        cmocka_unit_test(many_handles),
+        cmocka_unit_test(changes),
+        cmocka_unit_test(nameless),
+    };
+
+    return cmocka_run_group_tests_name("ib_gids", tests, set_up, tear_down);
+}
