@@ -95,7 +95,7 @@ static bool ib_step_is_known(const struct verbs_qp *qp, enum ibv_qp_state from, 
 }
 
 /* What the program names, over what was there before. Returns 0 or an errno. */
-static int ib_read(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned mask, struct rddp_ib_attr *ib)
+static int ib_read(const struct ibv_qp_attr *attr, unsigned mask, struct rddp_ib_attr *ib)
 {
     if ((mask & IBV_QP_PORT && attr->port_num != 1) || (mask & IBV_QP_PKEY_INDEX && attr->pkey_index))
         return EINVAL;
@@ -129,10 +129,7 @@ static int ib_read(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned
         ib->max_rd_atomic = attr->max_rd_atomic;
     if (ib->max_dest_rd_atomic > VERBS_READS_MAX || ib->max_rd_atomic > VERBS_READS_MAX)
         return EINVAL;
-    if (!(mask & IBV_QP_AV))
-        return 0;
-    qp->sgid_index = attr->ah_attr.grh.sgid_index;
-    return ah_path(&attr->ah_attr, &ib->local, &ib->peer);
+    return mask & IBV_QP_AV ? ah_path(&attr->ah_attr, &ib->local, &ib->peer) : 0;
 }
 
 /* What is read by the steps that stay where they are, so that comes before or behind another step. */
@@ -173,7 +170,7 @@ static int ib_step(struct verbs_qp *qp, struct rddp_ib_attr *ib, enum ibv_qp_sta
     if (error)
         return -error;
     if (to == IBV_QPS_RESET)
-        qp->awaits_cm = false;
+        qp->awaits_cm = qp->names_sgid = false;
     return 0;
 }
 
@@ -209,8 +206,14 @@ static int ib_modify_locked(struct verbs_qp *qp, const struct ibv_qp_attr *attr,
     if (!error && !ib_step_is_known(qp, from, to, mask))
         error = EINVAL;
     if (!error)
-        error = ib_read(qp, attr, mask, &ib);
-    return error ? error : ib_step(qp, &ib, from, to, mask);
+        error = ib_read(attr, mask, &ib);
+    if (!error)
+        error = ib_step(qp, &ib, from, to, mask);
+    if (!error && mask & IBV_QP_AV) {
+        qp->sgid_index = attr->ah_attr.grh.sgid_index;
+        qp->names_sgid = true;
+    }
+    return error;
 }
 
 int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -266,9 +269,7 @@ void ib_query(struct verbs_qp *qp, struct ibv_qp_attr *attr)
     };
     if (ib.peer.ss_family == AF_UNSPEC)
         return;
-    gid_of_address(&ib.peer, &attr->ah_attr.grh.dgid);
-    attr->ah_attr.grh.sgid_index = qp->sgid_index;
-    attr->ah_attr.grh.hop_limit = UINT8_MAX;
-    attr->ah_attr.is_global = 1;
-    attr->ah_attr.port_num = 1;
+    (void)verbs_path(&ib.local, &ib.peer, &attr->ah_attr);
+    if (qp->names_sgid)
+        attr->ah_attr.grh.sgid_index = qp->sgid_index;
 }

@@ -93,6 +93,7 @@ struct verbs_qp {
     unsigned access;            /* rddp0: what IBV_QP_ACCESS_FLAGS said last */
     bool awaits_cm;             /* rddpe0: in RTR or RTS by name; the connection manager brings it there */
     uint8_t sgid_index;         /* rddpe0: what the program named last */
+    bool names_sgid;            /* it did, and not rdma_cm */
     atomic_bool is_reset;       /* rddpe0: takes no receives */
     atomic_bool was_full;       /* a post was refused for that, which is said once */
     struct wr_builder *builder; /* for ibv_wr_*: NULL unless asked for */

@@ -5,16 +5,12 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/verbs/lib/devices.h"
+#include "tests/verbs/lib/ids.h"
+#include "tests/verbs/lib/looped.h"
 
 enum { ADDRESSES = 40, LOOPBACK = ADDRESSES - 1, FRESH_US = 10000 };
 
@@ -138,13 +134,50 @@ static void nameless(void **state)
     host[LOOPBACK].ifa_name = loopback_name;
 }
 
+static uint8_t index_of(struct ibv_qp *qp)
+{
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_AV, &init), 0);
+    assert_memory_equal(&attr.ah_attr.grh.dgid, &loopback_gid, sizeof(loopback_gid));
+    return attr.ah_attr.grh.sgid_index;
+}
+
+/* A path that is refused leaves the one that there is. */
+static void refused_path(void **state)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .ah_attr = {.is_global = 1, .port_num = 1}};
+    struct looped looped;
+
+    (void)state;
+    looped_open(&looped, 0);
+    assert_int_equal(index_of(looped.qp[0]), LOOPBACK);
+    assert_int_equal(ibv_modify_qp(looped.qp[0], &attr, IBV_QP_STATE), 0);
+    attr.ah_attr.grh.dgid = loopback_gid;
+    attr.ah_attr.grh.sgid_index = ADDRESSES; /* empty */
+    assert_int_equal(ibv_modify_qp(looped.qp[0], &attr, IBV_QP_AV), EINVAL);
+    assert_int_equal(index_of(looped.qp[0]), LOOPBACK);
+    looped_close(&looped);
+}
+
+/* rdma_cm selects the address, and the queue pair says which it is. */
+static void path_of_cm(void **state)
+{
+    static struct ids ids;
+
+    (void)state;
+    ids_connect(&ids);
+    assert_int_equal(index_of(ids.client->qp), LOOPBACK);
+    assert_int_equal(index_of(ids.server->qp), LOOPBACK);
+    ids_free(&ids);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_table),
-        cmocka_unit_test(many_handles),
-        cmocka_unit_test(changes),
-        cmocka_unit_test(nameless),
+        cmocka_unit_test(whole_table), cmocka_unit_test(many_handles), cmocka_unit_test(changes),
+        cmocka_unit_test(nameless),    cmocka_unit_test(refused_path), cmocka_unit_test(path_of_cm),
     };
 
     return cmocka_run_group_tests_name("ib_gids", tests, set_up, tear_down);
