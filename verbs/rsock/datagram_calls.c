@@ -133,11 +133,9 @@ static int send_message(struct rsocket *rs, struct rs_destination *to, const str
 
     if (n > to->most)
         return EMSGSIZE;
-    if (!to->ah)
+    if (!to->qpn)
         rs_datagram_hear(rs); /* its greeting may be there */
-    if (!to->ah || rs_now_us() > to->fresh_until_us)
-        return send_by_udp(rs, to, msg, n, dont_wait);
-    return send_to_queue_pair(rs, to, msg, n);
+    return rs_destination_has_way(rs, to) ? send_to_queue_pair(rs, to, msg, n) : send_by_udp(rs, to, msg, n, dont_wait);
 }
 
 ssize_t rs_datagram_send(struct rsocket *rs, const struct msghdr *msg, int flags)

@@ -278,6 +278,18 @@ static void keep_message(struct rsocket *rs, const struct rs_destination *from, 
     rs_wake(rs, -1); /* the thread that waits for it may not be the one that reads UDP */
 }
 
+static void hear_message(struct rsocket *rs, const struct sockaddr_storage *address, uint32_t qpn,
+                         const uint8_t *message, size_t n)
+{
+    struct rs_destination *from;
+
+    if (rs_destination_get(rs, address, &from))
+        return;
+    answer_greeting(rs, from);
+    rs_destination_greeted(from, qpn);
+    keep_message(rs, from, message, n);
+}
+
 /* False: there is nothing more. */
 static bool hear_one(struct rsocket *rs)
 {
@@ -297,13 +309,10 @@ static bool hear_one(struct rsocket *rs)
     if (n > (ssize_t)sizeof(octets))
         return true; /* no peer sends that much, and part of a message is none */
     header = rs_greeting_decode(&greeting, octets, (size_t)n);
-    if (!header || rs_destination_get(rs, &address, &from))
-        return true;
-    if (greeting.what == RS_DATA)
-        answer_greeting(rs, from);
-    rs_destination_greeted(rs, from, greeting.qpn); /* without a way to it messages go by UDP */
-    if (greeting.what == RS_DATA)
-        keep_message(rs, from, octets + header, (size_t)n - header);
+    if (header && greeting.what == RS_DATA)
+        hear_message(rs, &address, greeting.qpn, octets + header, (size_t)n - header);
+    else if (header && (from = rs_destination_known(rs, &address)))
+        rs_destination_greeted(from, greeting.qpn); /* others were not asked */
     return true;
 }
 

@@ -91,7 +91,6 @@ static void destination_evict(struct rs_datagrams *d)
     destination_remove(d, oldest);
 }
 
-/* Asks the routing table which own address leads there; of a bound socket it is that one. */
 /* The MTU of the route of a socket that is connected; it may be of IPv6, to an address of IPv4 that is mapped. */
 static int route_mtu(int fd, const struct rs_destination *to, int *mtu)
 {
@@ -104,6 +103,7 @@ static int route_mtu(int fd, const struct rs_destination *to, int *mtu)
     return getsockopt(fd, IPPROTO_IP, IP_MTU, mtu, &length);
 }
 
+/* Asks the routing table which own address leads there; of a bound socket it is that one. */
 static int destination_route(const struct rsocket *rs, struct rs_destination *to, int *mtu)
 {
     const int fd = socket(rs->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -176,6 +176,11 @@ int rs_destination_get(struct rsocket *rs, const struct sockaddr_storage *addres
     return 0;
 }
 
+struct rs_destination *rs_destination_known(struct rsocket *rs, const struct sockaddr_storage *address)
+{
+    return destination_find(rs->datagrams, address, false);
+}
+
 struct rs_destination *rs_destination_of(struct rsocket *rs, const struct sockaddr_storage *origin)
 {
     return destination_find(rs->datagrams, origin, true); /* no message says of which interface its address is */
@@ -205,36 +210,37 @@ static bool is_address_of(const struct ibv_gid_entry *entry, const struct sockad
     return !memcmp(&entry->gid, &gid, sizeof(gid)) && (!scope || entry->ndev_ifindex == scope);
 }
 
-static int path_to(struct ibv_context *context, const struct rs_destination *to, struct ibv_ah_attr *attr)
+static bool path_to(struct ibv_context *context, const struct rs_destination *to, struct ibv_ah_attr *attr)
 {
-    struct ibv_gid_entry entry;
-    struct ibv_port_attr port;
-    int error = ibv_query_port(context, 1, &port);
+    enum { GIDS = 256 }; /* an index has eight bits */
+    struct ibv_gid_entry table[GIDS];
+    ssize_t n = ibv_query_gid_table(context, table, GIDS, 0);
 
     *attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1, .grh.hop_limit = UINT8_MAX};
     gid_of(&to->peer, &attr->grh.dgid);
-    for (int i = 0; !error && i < port.gid_tbl_len; i++) {
-        attr->grh.sgid_index = (uint8_t)i;
-        if (!ibv_query_gid_ex(context, 1, (uint32_t)i, &entry, 0) && is_address_of(&entry, &to->local))
-            return 0;
+    for (ssize_t i = 0; i < n; i++) {
+        attr->grh.sgid_index = (uint8_t)table[i].gid_index;
+        if (is_address_of(&table[i], &to->local))
+            return true;
     }
-    return error ? error : EADDRNOTAVAIL;
+    return false;
 }
 
-int rs_destination_greeted(struct rsocket *rs, struct rs_destination *to, uint32_t qpn)
+void rs_destination_greeted(struct rs_destination *to, uint32_t qpn)
 {
-    struct ibv_ah_attr attr;
-    int error;
-
     to->qpn = qpn;
     to->fresh_until_us = rs_now_us() + RD_FRESH_US;
-    if (to->ah)
-        return 0;
-    error = path_to(rs->queues.pd->context, to, &attr);
-    if (error)
-        return error;
-    to->ah = ibv_create_ah(rs->queues.pd, &attr);
-    return to->ah ? 0 : errno;
+}
+
+bool rs_destination_has_way(struct rsocket *rs, struct rs_destination *to)
+{
+    struct ibv_ah_attr attr;
+
+    if (!to->qpn || rs_now_us() > to->fresh_until_us)
+        return false;
+    if (!to->ah && path_to(rs->queues.pd->context, to, &attr))
+        to->ah = ibv_create_ah(rs->queues.pd, &attr);
+    return to->ah;
 }
 
 void rs_destinations_free(struct rsocket *rs)

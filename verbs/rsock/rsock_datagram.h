@@ -59,18 +59,22 @@ struct rs_destination {
     uint8_t origin[RD_ORIGIN_MAX];
     unsigned origin_length;
     uint32_t most;     /* octets of a message */
-    struct ibv_ah *ah; /* NULL: its queue pair is not known */
-    uint32_t qpn;
+    uint32_t qpn;      /* 0: not known */
+    struct ibv_ah *ah; /* made when the first message goes there */
     int64_t fresh_until_us;
     uint64_t used; /* when, counted in uses */
 };
 
 /* Finds a destination, or makes one. */
 int rs_destination_get(struct rsocket *rs, const struct sockaddr_storage *address, struct rs_destination **out);
+/* Finds one that there is; NULL. */
+struct rs_destination *rs_destination_known(struct rsocket *rs, const struct sockaddr_storage *address);
 /* Finds the one that a message names; NULL. */
 struct rs_destination *rs_destination_of(struct rsocket *rs, const struct sockaddr_storage *origin);
 /* The destination has this queue pair. */
-int rs_destination_greeted(struct rsocket *rs, struct rs_destination *to, uint32_t qpn);
+void rs_destination_greeted(struct rs_destination *to, uint32_t qpn);
+/* Is there a way to its queue pair, or can it be made? */
+bool rs_destination_has_way(struct rsocket *rs, struct rs_destination *to);
 void rs_destinations_free(struct rsocket *rs);
 
 /* --- datagrams.c --- */
