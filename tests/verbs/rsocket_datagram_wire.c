@@ -252,6 +252,31 @@ static void check_what_is_dropped(struct peer *peer, int fd, const union address
     assert_int_equal(datagram_events(fd, POLLIN, 0), 0);
 }
 
+/* A greeting that names a wrong queue pair, as a forged one does: messages of the peer do not confirm it, and it is
+ * believed for a second. Then one goes by UDP, and the answer is right. */
+static void check_what_is_forged(struct peer *peer, int fd, const union address *name, struct ibv_ah *ah, uint32_t qpn)
+{
+    enum { TIMES = 100, EVERY_MS = 50 };
+    struct pollfd udp = {.fd = peer->udp, .events = POLLIN};
+    uint8_t octets[256], *message = peer->memory + 4096;
+    size_t n;
+    int i;
+
+    while (recv(peer->udp, octets, sizeof(octets), MSG_DONTWAIT) > 0)
+        ;
+    say(peer, octets, greeting(octets, 7, peer->id->qp->qp_num ^ 0xff, &peer->name), name);
+    for (i = 0; i < TIMES && !poll(&udp, 1, EVERY_MS); i++) {
+        n = origin(message, &peer->name);
+        memcpy(message + n, "here", 4);
+        peer_sends(peer, ah, qpn, n + 4);
+        datagram_expect(fd, "here", 4, &peer->name);
+        assert_int_equal(datagram_send(fd, "again", 5, &peer->name), 5);
+    }
+    assert_true(i > 1 && i < TIMES);
+    say(peer, octets, greeting(octets, 7, peer->id->qp->qp_num, &peer->name), name);
+    await_greeted(peer, fd);
+}
+
 static void by_hand(int family)
 {
     static struct peer peer;
@@ -264,6 +289,7 @@ static void by_hand(int family)
     qpn = check_what_is_sent(&peer, fd, &name, &ah);
     check_what_is_received(&peer, fd, &name, ah, qpn);
     check_what_is_dropped(&peer, fd, &name, ah, qpn);
+    check_what_is_forged(&peer, fd, &name, ah, qpn);
     assert_int_equal(ibv_destroy_ah(ah), 0);
     peer_close(&peer);
     assert_int_equal(rclose(fd), 0);

@@ -121,6 +121,7 @@ static int send_by_udp(struct rsocket *rs, struct rs_destination *to, const stru
 
     message_gather(octets + header, msg);
     to->fresh_until_us = rs_now_us() + RD_FRESH_US;
+    to->is_asked = true;
     return sendto(rs->datagrams->udp, octets, header + n, dont_wait ? MSG_DONTWAIT : 0, (struct sockaddr *)&to->address,
                   address_octets((struct sockaddr *)&to->address)) < 0
                ? errno
@@ -133,7 +134,7 @@ static int send_message(struct rsocket *rs, struct rs_destination *to, const str
 
     if (n > to->most)
         return EMSGSIZE;
-    if (!to->qpn)
+    if (!to->qpn || to->is_asked)
         rs_datagram_hear(rs); /* its greeting may be there */
     return rs_destination_has_way(rs, to) ? send_to_queue_pair(rs, to, msg, n) : send_by_udp(rs, to, msg, n, dont_wait);
 }

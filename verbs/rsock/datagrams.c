@@ -219,8 +219,9 @@ static bool is_from_host(const uint8_t *grh, const struct sockaddr_storage *orig
     return !memcmp(grh + V4_SOURCE, &v4->sin_addr, sizeof(v4->sin_addr));
 }
 
-/* A connected socket hears its peer alone, as the kernel sees to it for what comes by UDP. */
-static bool is_of_peer(struct rsocket *rs, unsigned slot, uint32_t length)
+/* A connected socket hears its peer alone, as the kernel sees to it for what comes by UDP. Messages confirm the queue
+ * pair that they come from, and no other: a greeting may have been forged. */
+static bool is_of_peer(struct rsocket *rs, unsigned slot, uint32_t length, uint32_t qpn)
 {
     const struct rs_datagrams *d = rs->datagrams;
     struct sockaddr_storage origin;
@@ -230,7 +231,7 @@ static bool is_of_peer(struct rsocket *rs, unsigned slot, uint32_t length)
         return false;
     rs_address_shown(rs, &origin);
     from = rs_destination_of(rs, &origin);
-    if (from)
+    if (from && from->qpn == qpn)
         from->fresh_until_us = rs_now_us() + RD_FRESH_US;
     return !d->connected || from == d->connected;
 }
@@ -244,7 +245,7 @@ static void take_one(struct rsocket *rs, const struct ibv_wc *wc)
         d->free_out[d->free_outs++] = (unsigned)(wc->wr_id >> RS_ID_FREED_SHIFT);
     else if (wc->status != IBV_WC_SUCCESS)
         rs->error = EIO; /* the queue pair has failed */
-    else if (wc->byte_len > RD_GRH && is_of_peer(rs, slot, wc->byte_len - RD_GRH))
+    else if (wc->byte_len > RD_GRH && is_of_peer(rs, slot, wc->byte_len - RD_GRH, wc->src_qp))
         add_arrival(d, slot, wc->byte_len - RD_GRH);
     else
         post_in(rs, slot);

@@ -229,6 +229,7 @@ static bool path_to(struct ibv_context *context, const struct rs_destination *to
 void rs_destination_greeted(struct rs_destination *to, uint32_t qpn)
 {
     to->qpn = qpn;
+    to->is_asked = false;
     to->fresh_until_us = rs_now_us() + RD_FRESH_US;
 }
 

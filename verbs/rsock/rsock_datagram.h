@@ -61,6 +61,7 @@ struct rs_destination {
     uint32_t most;     /* octets of a message */
     uint32_t qpn;      /* 0: not known */
     struct ibv_ah *ah; /* made when the first message goes there */
+    bool is_asked;     /* a message went by UDP, and its answer has not come */
     int64_t fresh_until_us;
     uint64_t used; /* when, counted in uses */
 };
