@@ -2,46 +2,20 @@
 /* refused_calls.c - a program makes mistakes: each returns the errno of verbs, and with RDDP_LOG=warn one line names
  * the call and what is wrong. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/verbs/lib/ids.h"
+#include "tests/verbs/lib/lines.h"
 
-enum { LINE = 1024, TOO_MANY = 1 << 30 };
+enum { TOO_MANY = 1 << 30 };
 
 static struct ids ids;
-static int log_fd, real_fd;
-
-/* What was written to standard error since the last call goes to `line`. */
-static void read_line(char line[LINE])
-{
-    ssize_t n = pread(log_fd, line, LINE - 1, 0);
-
-    line[n > 0 ? n : 0] = '\0';
-    assert_int_equal(ftruncate(log_fd, 0), 0);
-    assert_int_equal(lseek(log_fd, 0, SEEK_SET), 0);
-}
-
-static void expect_line(const char *call, const char *rule, int error)
-{
-    char line[LINE];
-
-    read_line(line);
-    if (strncmp(line, "rddp: ", 6) || !strstr(line, call) || !strstr(line, rule) || !strstr(line, strerror(error)) ||
-        strchr(line, '\n') != line + strlen(line) - 1) {
-        dprintf(real_fd, "'%s' is no line about %s: %s: %s\n", line, call, rule, strerror(error));
-        fail();
-    }
-}
-
 /* A call that returns an errno; one that returns NULL or -1 with errno. */
 static void expect(int result, int error, const char *call, const char *rule)
 {
     assert_int_equal(result, error);
-    expect_line(call, rule, error);
+    lines_expect(call, rule, strerror(error));
 }
 
 static void expect_errno(bool failed, int error, const char *call, const char *rule)
@@ -50,7 +24,7 @@ static void expect_errno(bool failed, int error, const char *call, const char *r
 
     assert_true(failed);
     assert_int_equal(is, error);
-    expect_line(call, rule, error);
+    lines_expect(call, rule, strerror(error));
 }
 
 static void test_in_use(void **state)
@@ -98,7 +72,7 @@ static void test_queue_pair(void **state)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .port_num = 2};
     struct ibv_recv_wr receive = {.wr_id = 7}, *bad_receive;
     struct ibv_send_wr send = {.wr_id = 8, .num_sge = 1000, .opcode = IBV_WR_SEND}, *bad_send;
-    char line[LINE];
+    char line[LINES_MAX];
     int error = 0;
 
     (void)state;
@@ -109,7 +83,7 @@ static void test_queue_pair(void **state)
         error = ibv_post_recv(ids.client->qp, &receive, &bad_receive);
     expect(error, ENOMEM, "ibv_post_recv", "is full");
     assert_int_equal(ibv_post_recv(ids.client->qp, &receive, &bad_receive), ENOMEM);
-    read_line(line); /* said once */
+    lines_read(line); /* said once */
     assert_string_equal(line, "");
 }
 
@@ -127,13 +101,13 @@ static void test_ids(void **state)
 /* Without RDDP_LOG a mistake makes no noise. */
 static void test_silent(void **state)
 {
-    char line[LINE];
+    char line[LINES_MAX];
 
     (void)state;
     unsetenv("RDDP_LOG");
     assert_int_equal(ibv_dealloc_pd(ids.client->pd), EBUSY);
     setenv("RDDP_LOG", "warn", 1);
-    read_line(line);
+    lines_read(line);
     assert_string_equal(line, "");
 }
 
@@ -142,15 +116,13 @@ static int set_up(void **state)
     (void)state;
     setenv("RDDP_LOG", "warn", 1);
     ids_connect(&ids);
-    log_fd = open("/tmp", O_TMPFILE | O_RDWR, 0600);
-    real_fd = dup(STDERR_FILENO);
-    return log_fd < 0 || dup2(log_fd, STDERR_FILENO) < 0;
+    return lines_begin();
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    dup2(real_fd, STDERR_FILENO);
+    lines_end();
     ids_free(&ids);
     return 0;
 }
