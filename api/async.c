@@ -155,10 +155,24 @@ void async_qp_failed(struct qp *engine)
         async_report(&qp->async, RDDP_ASYNC_QP_LAST_WQE_REACHED);
 }
 
+/* The completion of the request is the event; the log has what is wrong. */
+static void log_sends_failed(const struct rddp_qp *qp)
+{
+    enum { LINE = 400 };
+    char line[LINE];
+
+    fault_describe(&qp->qp.note, line, sizeof(line));
+    context_log(qp->context, RDDP_LOG_WARN, "queue pair %#x: %s", qp->qp.attr.number, line);
+}
+
 void async_qp_happened(struct qp *engine, enum qp_happening what)
 {
-    async_report(&container_of(engine, struct rddp_qp, qp)->async,
-                 what == QP_COMMUNICATES ? RDDP_ASYNC_COMM_EST : RDDP_ASYNC_SQ_DRAINED);
+    struct rddp_qp *qp = container_of(engine, struct rddp_qp, qp);
+
+    if (what == QP_SENDS_FAILED)
+        log_sends_failed(qp);
+    else
+        async_report(&qp->async, what == QP_COMMUNICATES ? RDDP_ASYNC_COMM_EST : RDDP_ASYNC_SQ_DRAINED);
 }
 
 void async_cq_overran(struct cq *cq)

@@ -168,6 +168,8 @@ void sq_fail(struct qp *qp, const struct fault_note *note)
     qp->sends_failed = true;
     qp->binding = false;
     flush_sends(qp);
+    if (qp->attr.happened)
+        qp->attr.happened(qp, QP_SENDS_FAILED);
 }
 
 void qp_settle(struct qp *qp)

@@ -177,10 +177,11 @@ enum qp_service {
 
 struct qp;
 
-/* What a queue pair that was connected by hand tells its owner. */
+/* What a queue pair tells its owner. */
 enum qp_happening {
     QP_COMMUNICATES, /* a packet of the peer came before requests may be sent */
     QP_DRAINED,      /* the requests that had begun are done */
+    QP_SENDS_FAILED, /* qp.sends_failed, and qp.note says why */
 };
 
 struct qp_attr {

@@ -246,7 +246,7 @@ static void places(void **state)
     close_world();
 }
 
-static unsigned told[2];
+static unsigned told[QP_SENDS_FAILED + 1];
 
 static void tell(struct qp *qp, enum qp_happening what)
 {
@@ -317,6 +317,8 @@ static void wrong_request(void **state)
 
     (void)state;
     open_world();
+    told[QP_SENDS_FAILED] = 0;
+    w.side.qp.attr.happened = tell;
     assert_int_equal(request(1, RDDP_WR_SEND, 1), 0);
     assert_int_equal(qp_post_send(&w.side.qp, &wr), 0);
     assert_int_equal(request(3, RDDP_WR_SEND, 1), 0);
@@ -326,6 +328,7 @@ static void wrong_request(void **state)
     assert_int_equal(expect_wc(&w.side.send_cq, 2, RDDP_WC_LOC_PROT_ERR).vendor_err, FAULT_LOCAL_KEY);
     expect_wc(&w.side.send_cq, 3, RDDP_WC_WR_FLUSH_ERR);
     assert_true(w.side.qp.sends_failed);
+    assert_int_equal(told[QP_SENDS_FAILED], 1);
     assert_int_equal(w.side.qp.state, QP_READY);
     offer(9, OCTETS);
     comes(&b);
