@@ -9,16 +9,27 @@
 #include "verbs/gid.h"
 #include "verbs/verbs_object.h"
 
-int ah_path(const struct ibv_ah_attr *attr, struct sockaddr_storage *local, struct sockaddr_storage *peer)
+static int refuse_path(const char **why, const char *rule)
+{
+    *why = rule;
+    return EINVAL;
+}
+
+int ah_path(const struct ibv_ah_attr *attr, struct sockaddr_storage *local, struct sockaddr_storage *peer,
+            const char **why)
 {
     unsigned interface = 0;
     union ibv_gid own;
 
-    if (!attr->is_global || attr->port_num != 1 || verbs_gid_get(attr->grh.sgid_index, &own, &interface))
-        return EINVAL;
+    if (!attr->is_global)
+        return refuse_path(why, "has no GRH (is_global), which RoCE needs");
+    if (attr->port_num != 1)
+        return refuse_path(why, "has another port_num than 1");
+    if (verbs_gid_get(attr->grh.sgid_index, &own, &interface))
+        return refuse_path(why, "names an sgid_index without an address");
     gid_to_address(&own, interface, local);
     gid_to_address(&attr->grh.dgid, interface, peer);
-    return local->ss_family == peer->ss_family ? 0 : EINVAL;
+    return local->ss_family == peer->ss_family ? 0 : refuse_path(why, "has a dgid of another IP family than the sgid");
 }
 
 static unsigned scope_of(const struct sockaddr_storage *address)
@@ -61,15 +72,13 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     struct rddp_ah_attr rddp;
     int error = device_is_ib(pd->context->device) ? 0 : EOPNOTSUPP;
+    const char *why = "is of a device without datagrams";
 
     rddp_ah_attr_init(&rddp);
     if (!error)
-        error = ah_path(attr, &rddp.local, &rddp.peer);
+        error = ah_path(attr, &rddp.local, &rddp.peer, &why);
     if (error) {
-        verbs_refuse(error,
-                     "ibv_create_ah: the device has no datagrams; or no GRH, port %u of 1, SGID index %u is empty, or "
-                     "the GIDs are of two IP families",
-                     attr->port_num, attr->grh.sgid_index);
+        verbs_refuse(error, "ibv_create_ah: port %u, sgid_index %u: it %s", attr->port_num, attr->grh.sgid_index, why);
         return NULL;
     }
     return make_ah(pd, &rddp);

@@ -7,7 +7,8 @@
 #include <sys/socket.h>
 
 /* Both ends of the path. Returns 0; EINVAL: no GRH, which RoCE always has; another port than 1; an SGID index without
- * an address; GIDs of two IP families. */
-int ah_path(const struct ibv_ah_attr *attr, struct sockaddr_storage *local, struct sockaddr_storage *peer);
+ * an address; GIDs of two IP families. *why says which. */
+int ah_path(const struct ibv_ah_attr *attr, struct sockaddr_storage *local, struct sockaddr_storage *peer,
+            const char **why);
 
 #endif

@@ -11,6 +11,8 @@
 enum {
     REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
     TIMER_MAX = 31, /* a code has five bits */
+    COUNT_MAX = 7,  /* and a count of retries three */
+    NUMBER_MAX = 0xffffff,
     MTU_UNIT = 128, /* octets of path MTU 1 << code times this */
     CUR = IBV_QP_CUR_STATE,
     RIGHTS = IBV_QP_ACCESS_FLAGS,
@@ -81,28 +83,103 @@ static enum ibv_qp_state ib_state_now(struct verbs_qp *qp, struct rddp_ib_attr *
     return (enum ibv_qp_state)ib->state;
 }
 
-/* Is this step one of the table, with all that it needs, and nothing else? */
-static bool ib_step_is_known(const struct verbs_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, unsigned mask)
+/* Why a step is refused: for people. */
+struct refusal {
+    const char *attribute; /* "": none */
+    const char *rule;
+};
+
+/* By the bits of the mask. */
+static const char *attribute_of(unsigned mask)
+{
+    static const char *const names[] = {
+        "qp_state",
+        "cur_qp_state",
+        "en_sqd_async_notify",
+        "qp_access_flags",
+        "pkey_index",
+        "port_num",
+        "qkey",
+        "ah_attr",
+        "path_mtu",
+        "timeout",
+        "retry_cnt",
+        "rnr_retry",
+        "rq_psn",
+        "max_rd_atomic",
+        "alt_ah_attr",
+        "min_rnr_timer",
+        "sq_psn",
+        "max_dest_rd_atomic",
+        "path_mig_state",
+        "cap",
+        "dest_qp_num",
+    };
+    unsigned bit = (unsigned)__builtin_ctz(mask);
+
+    return bit < sizeof(names) / sizeof(names[0]) ? names[bit] : "an unknown attribute";
+}
+
+static int ib_refuse(struct refusal *why, unsigned attribute, const char *rule)
+{
+    *why = (struct refusal){attribute ? attribute_of(attribute) : "", rule};
+    return EINVAL;
+}
+
+static int ib_check_mask(unsigned mask, unsigned must, unsigned may, struct refusal *why)
+{
+    if (must & ~mask)
+        return ib_refuse(why, must & ~mask, "is missing");
+    if (mask & ~(must | may))
+        return ib_refuse(why, mask & ~(must | may), "is not for this step");
+    return 0;
+}
+
+/* Is this step one of the table, with all that it needs, and nothing else? Returns 0 or an errno. */
+static int ib_check_step(const struct verbs_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, unsigned mask,
+                         struct refusal *why)
 {
     if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-        return !(mask & ~(unsigned)(IBV_QP_STATE | CUR));
+        return ib_check_mask(mask, 0, IBV_QP_STATE | CUR, why);
     for (size_t i = 0; i < sizeof(ib_steps) / sizeof(ib_steps[0]); i++) {
         const struct ib_step *step = &ib_steps[i];
         if (step->from == from && step->to == to && step->type == qp->ibv.qp_type)
-            return (mask & step->must) == step->must && !(mask & ~(step->must | step->may | IBV_QP_STATE));
+            return ib_check_mask(mask, step->must, step->may | IBV_QP_STATE, why);
     }
-    return false;
+    return ib_refuse(why, 0, "there is no such step");
+}
+
+/* Numbers of the program, and the largest that each may be. */
+static int ib_check_range(const struct ibv_qp_attr *attr, unsigned mask, struct refusal *why)
+{
+    const struct {
+        unsigned bit, is, least, most;
+    } numbers[] = {
+        {IBV_QP_PORT, attr->port_num, 1, 1},
+        {IBV_QP_PKEY_INDEX, attr->pkey_index, 0, 0},
+        {IBV_QP_PATH_MTU, (unsigned)attr->path_mtu, IBV_MTU_256, IBV_MTU_4096},
+        {RNR, attr->min_rnr_timer, 0, TIMER_MAX},
+        {IBV_QP_DEST_QPN, attr->dest_qp_num, 0, NUMBER_MAX},
+        {IBV_QP_TIMEOUT, attr->timeout, 0, TIMER_MAX},
+        {IBV_QP_RETRY_CNT, attr->retry_cnt, 0, COUNT_MAX},
+        {IBV_QP_RNR_RETRY, attr->rnr_retry, 0, COUNT_MAX},
+        {IBV_QP_MAX_QP_RD_ATOMIC, attr->max_rd_atomic, 0, VERBS_READS_MAX},
+        {IBV_QP_MAX_DEST_RD_ATOMIC, attr->max_dest_rd_atomic, 0, VERBS_READS_MAX},
+    };
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (mask & numbers[i].bit && (numbers[i].is < numbers[i].least || numbers[i].is > numbers[i].most))
+            return ib_refuse(why, numbers[i].bit, "is out of range");
+    return 0;
 }
 
 /* What the program names, over what was there before. Returns 0 or an errno. */
-static int ib_read(const struct ibv_qp_attr *attr, unsigned mask, struct rddp_ib_attr *ib)
+static int ib_read(const struct ibv_qp_attr *attr, unsigned mask, struct rddp_ib_attr *ib, struct refusal *why)
 {
-    if ((mask & IBV_QP_PORT && attr->port_num != 1) || (mask & IBV_QP_PKEY_INDEX && attr->pkey_index))
-        return EINVAL;
-    if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
-        return EINVAL;
-    if (mask & RNR && attr->min_rnr_timer > TIMER_MAX)
-        return EINVAL;
+    int error = ib_check_range(attr, mask, why);
+
+    if (error)
+        return error;
     if (mask & IBV_QP_ACCESS_FLAGS)
         ib->access = attr->qp_access_flags & REMOTE;
     if (mask & IBV_QP_QKEY)
@@ -112,13 +189,13 @@ static int ib_read(const struct ibv_qp_attr *attr, unsigned mask, struct rddp_ib
     if (mask & IBV_QP_DEST_QPN)
         ib->peer_qpn = attr->dest_qp_num;
     if (mask & IBV_QP_RQ_PSN)
-        ib->rq_psn = attr->rq_psn & 0xffffff;
+        ib->rq_psn = attr->rq_psn & NUMBER_MAX;
     if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
         ib->max_dest_rd_atomic = attr->max_dest_rd_atomic;
     if (mask & IBV_QP_MIN_RNR_TIMER)
         ib->min_rnr_timer = attr->min_rnr_timer;
     if (mask & IBV_QP_SQ_PSN)
-        ib->sq_psn = attr->sq_psn & 0xffffff;
+        ib->sq_psn = attr->sq_psn & NUMBER_MAX;
     if (mask & IBV_QP_TIMEOUT)
         ib->timeout = attr->timeout;
     if (mask & IBV_QP_RETRY_CNT)
@@ -127,9 +204,10 @@ static int ib_read(const struct ibv_qp_attr *attr, unsigned mask, struct rddp_ib
         ib->rnr_retry = attr->rnr_retry;
     if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
         ib->max_rd_atomic = attr->max_rd_atomic;
-    if (ib->max_dest_rd_atomic > VERBS_READS_MAX || ib->max_rd_atomic > VERBS_READS_MAX)
-        return EINVAL;
-    return mask & IBV_QP_AV ? ah_path(&attr->ah_attr, &ib->local, &ib->peer) : 0;
+    if (!(mask & IBV_QP_AV))
+        return 0;
+    why->attribute = "ah_attr";
+    return ah_path(&attr->ah_attr, &ib->local, &ib->peer, &why->rule);
 }
 
 /* What is read by the steps that stay where they are, so that comes before or behind another step. */
@@ -193,22 +271,25 @@ static int ib_set_rights(struct verbs_qp *qp, const struct ibv_qp_attr *attr, un
     return mask & IBV_QP_ACCESS_FLAGS ? -rddp_set_qp_access(qp->rddp, attr->qp_access_flags & REMOTE) : 0;
 }
 
-static int ib_modify_locked(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned mask)
+static int ib_modify_locked(struct verbs_qp *qp, const struct ibv_qp_attr *attr, unsigned mask,
+                            enum ibv_qp_state *before, struct refusal *why)
 {
     struct rddp_ib_attr ib;
     bool has_manager;
-    enum ibv_qp_state from = ib_state_now(qp, &ib, &has_manager);
+    enum ibv_qp_state from = *before = ib_state_now(qp, &ib, &has_manager);
     enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
-    int error = mask & CUR && attr->cur_qp_state != from ? EINVAL : 0;
+    int error = mask & CUR && attr->cur_qp_state != from ? ib_refuse(why, CUR, "is another one") : 0;
 
     if (!error && from < IBV_QPS_SQD && ib_is_led(qp, attr, from, to, mask, has_manager))
         return ib_set_rights(qp, attr, mask);
-    if (!error && !ib_step_is_known(qp, from, to, mask))
-        error = EINVAL;
     if (!error)
-        error = ib_read(attr, mask, &ib);
+        error = ib_check_step(qp, from, to, mask, why);
     if (!error)
-        error = ib_step(qp, &ib, from, to, mask);
+        error = ib_read(attr, mask, &ib, why);
+    if (error)
+        return error;
+    *why = (struct refusal){"", "there is no route to the GID, or what was asked for cannot be had"};
+    error = ib_step(qp, &ib, from, to, mask);
     if (!error && mask & IBV_QP_AV) {
         qp->sgid_index = attr->ah_attr.grh.sgid_index;
         qp->names_sgid = true;
@@ -216,23 +297,29 @@ static int ib_modify_locked(struct verbs_qp *qp, const struct ibv_qp_attr *attr,
     return error;
 }
 
+static const char *state_name(enum ibv_qp_state state)
+{
+    static const char *const names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+
+    return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "an unknown state";
+}
+
 int ib_modify(struct verbs_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-    enum ibv_qp_state before = qp->ibv.state;
+    struct refusal why = {"", "its rights cannot be changed"};
+    enum ibv_qp_state before;
     int error;
 
     verbs_enter(); /* events of a connection vanish with a reset */
-    error = ib_modify_locked(qp, attr, (unsigned)mask);
+    error = ib_modify_locked(qp, attr, (unsigned)mask, &before, &why);
     if (!error && mask & IBV_QP_STATE) {
         qp->ibv.state = attr->qp_state;
         atomic_store(&qp->is_reset, attr->qp_state == IBV_QPS_RESET);
     }
     verbs_leave();
-    return verbs_refuse(
-        error,
-        "ibv_modify_qp: QP %#x: from state %d to %d with mask %#x: no such step, an attribute is missing, "
-        "too many or out of range, or there is no route to the GID",
-        qp->ibv.qp_num, (int)before, mask & IBV_QP_STATE ? (int)attr->qp_state : -1, (unsigned)mask);
+    return verbs_refuse(error, "ibv_modify_qp: QP %#x: %s to %s: %s%s%s", qp->ibv.qp_num, state_name(before),
+                        state_name(mask & IBV_QP_STATE ? attr->qp_state : before), why.attribute,
+                        *why.attribute ? " " : "", why.rule);
 }
 
 static enum ibv_mtu mtu_code(uint32_t octets)

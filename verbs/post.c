@@ -54,8 +54,9 @@ static int refuse_post(const char *call, uint32_t number, atomic_bool *was_full,
         return error;
     if (error == ENOMEM)
         return verbs_refuse(error, "%s %u: its queue is full until a completion of it is polled", call, number);
-    return verbs_refuse(error, "%s %u, wr_id %llu: its state, opcode, number of SGEs or inline data are wrong", call,
-                        number, (unsigned long long)wr_id);
+    return verbs_refuse(error,
+                        "%s %u, wr_id %llu: its state, opcode, address handle, number of SGEs or octets are wrong",
+                        call, number, (unsigned long long)wr_id);
 }
 
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
