@@ -72,8 +72,9 @@ static struct ibv_qp *make_qp(struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_
 static void test_second_queue_pair(void **state)
 {
     struct sockaddr_in to;
-    struct rdma_cm_id *listener = make_listener(&to, RDMA_PS_TCP), *id = make_resolved(&to, RDMA_PS_TCP);
+    struct rdma_cm_id *listener = make_listener(&to, RDMA_PS_TCP), *id = make_resolved(&to, RDMA_PS_TCP), *request;
     struct ibv_cq *cq = ibv_create_cq(id->verbs, DEPTH, NULL, NULL, 0);
+    struct rdma_cm_event *event;
     struct ibv_qp *wrong = make_qp(id->pd, cq, IBV_QPT_UD), *right = make_qp(id->pd, cq, IBV_QPT_RC);
     struct rdma_conn_param param = {.qp_num = wrong->qp_num};
 
@@ -83,7 +84,10 @@ static void test_second_queue_pair(void **state)
     param.qp_num = right->qp_num;
     assert_int_equal(rdma_connect(id, &param), 0);
     assert_int_equal(ibv_destroy_qp(wrong), 0); /* which does not end the connection of the other */
-    rdma_ack_cm_event(take(RDMA_CM_EVENT_CONNECT_REQUEST));
+    event = take(RDMA_CM_EVENT_CONNECT_REQUEST);
+    request = event->id;
+    rdma_ack_cm_event(event);
+    assert_int_equal(rdma_destroy_id(request), 0);
     assert_int_equal(rdma_destroy_id(id), 0);
     assert_int_equal(ibv_destroy_qp(right), 0);
     assert_int_equal(ibv_destroy_cq(cq), 0);
