@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* stream.c - TCP segments with the RDMA option, in any order and with any content, to a stream. What is read is the
- * stream, each placed part is where its record says, and no octet outside of a buffer changes. A buffer that is taken
- * back is unmapped at once, what the reader writes to a buffer stays, and what he gives back is read again.
+ * stream, each placed part is where its record says, and no octet outside of a buffer changes. Octets that come again
+ * are other ones, which are never read. A buffer that is taken back is unmapped at once, what the reader writes to a
+ * buffer stays, and what he gives back is read again.
  *
  * Input: steps of 12 octets: the action, the position and length of the segment, and its option. */
 #include <assert.h>
@@ -13,7 +14,16 @@
 #include "stream/inner.h"
 #include "base/bytes.h"
 
-enum { STEP = 12, BUFFERS = 4, LENGTH = 3000, GUARD = 64, START = 1000, PATTERN = 251, EARLY_MAX = 1 << 20 };
+enum {
+    STEP = 12,
+    BUFFERS = 4,
+    LENGTH = 3000,
+    GUARD = 64,
+    START = 1000,
+    PATTERN = 251,
+    EARLY_MAX = 1 << 20,
+    SEGMENT = 4096
+};
 enum { MAPPED = GUARD + LENGTH + GUARD, UNPLACED = 0xee, WRITTEN = 0xdd };
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length);
@@ -22,7 +32,6 @@ static struct rddp_stream_net *net;
 static struct rddp_stream *stream;
 static uint8_t *memory[BUFFERS];      /* NULL: it was taken back */
 static bool written[BUFFERS][LENGTH]; /* by the reader */
-static uint8_t octets[8192 + PATTERN];
 static uint64_t position;
 static uint8_t read_early[EARLY_MAX]; /* octets that were read before their turn */
 static uint64_t early_end;
@@ -64,8 +73,6 @@ static void make_net(void)
     attr.tcp.window = net->attr.window;
     attr.tcp.option_kind = TCPOPT_KIND;
     utcp_host_init(&net->host, &attr, &buffers, &user, net);
-    for (size_t i = 0; i < sizeof(octets); i++)
-        octets[i] = octet_at(i);
 }
 
 static void map_buffer(uint64_t i)
@@ -102,17 +109,27 @@ static void begin(void)
     early_end = 0;
 }
 
+/* What the stream has already is changed, which no honest peer does. */
+static const uint8_t *payload_of(uint64_t at, uint32_t length)
+{
+    static uint8_t payload[SEGMENT];
+
+    for (uint32_t i = 0; i < length; i++) {
+        bool again = at + i < utcp_received(&stream->tcp) || utcp_has(&stream->tcp, at + i, at + i + 1);
+
+        payload[i] = again ? (uint8_t)~octet_at(at + i) : octet_at(at + i);
+    }
+    return payload;
+}
+
 static void come_in(const uint8_t *p)
 {
     uint8_t option[TCPOPT_LONG] = {TCPOPT_KIND, TCPOPT_LONG};
     uint64_t at = position > 2000 ? position - 2000 + get16(p + 1) % 8000 : get16(p + 1) % 8000;
-    struct utcp_segment s = {.seq = START + (uint32_t)at,
-                             .ack = 7,
-                             .window = 1000,
-                             .flags = UTCP_ACK,
-                             .length = get16(p + 3) % 4096,
-                             .payload = octets + at % PATTERN};
+    struct utcp_segment s = {
+        .seq = START + (uint32_t)at, .ack = 7, .window = 1000, .flags = UTCP_ACK, .length = get16(p + 3) % SEGMENT};
 
+    s.payload = payload_of(at, s.length);
     option[1] = p[11] & 1 ? TCPOPT_LONG : p[11] & 2 ? TCPOPT_SHORT : p[11];
     option[2] = p[11] & 0xc0;
     option[7] = p[5] % (BUFFERS + 2);
