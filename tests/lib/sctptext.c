@@ -243,7 +243,7 @@ static void split(struct phrase *f, char *text)
 
 uint32_t sctptext_encode(struct sctptext *t, char *text, uint8_t *p, const char **wrong)
 {
-    uint32_t port = SCTPTEXT_PEER_PORT, tag = SCTPTEXT_OURS, cut = 0;
+    uint32_t port = SCTPTEXT_PEER_PORT, to = SCTPTEXT_OUR_PORT, tag = SCTPTEXT_OURS, cut = 0;
     struct phrase f = {.t = t};
     uint8_t *q = p + COMMON;
     bool tagged = false;
@@ -261,6 +261,8 @@ uint32_t sctptext_encode(struct sctptext *t, char *text, uint8_t *p, const char 
             t->from = operand(&f, 1);
         else if (!strcmp(f.word[0], "port"))
             port = operand(&f, 1);
+        else if (!strcmp(f.word[0], "to"))
+            to = operand(&f, 1);
         else if (!strcmp(f.word[0], "cut"))
             cut = operand(&f, 1);
         else
@@ -271,6 +273,6 @@ uint32_t sctptext_encode(struct sctptext *t, char *text, uint8_t *p, const char 
     }
     if (!tagged && p[COMMON] == 1) /* an INIT has no tag */
         tag = 0;
-    put32(put32(put16(put16(p, (uint16_t)port), SCTPTEXT_OUR_PORT), tag), 0);
+    put32(put32(put16(put16(p, (uint16_t)port), (uint16_t)to), tag), 0);
     return (uint32_t)(q - p) - cut;
 }

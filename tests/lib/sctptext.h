@@ -14,8 +14,9 @@
  *     heartbeat HEX | heartbeat-ack [HEX]    what our last HEARTBEAT said, unless given
  *     shutdown TSN | abort [reason=WORD] [cause=CODE:HEX] | error [cause=CODE:HEX]...
  *     chunk TYPE [HEX]
- *     tag N | from N | port N | cut N    of the packet: verification tag, address, source port, octets that its end
- *                                        lacks. As output: tag N, if it is not the peer's */
+ *     tag N | from N | port N | to N | cut N    of the packet: verification tag, address, source port, destination
+ *                                               port, octets that its end lacks. As output: tag N, if it is not the
+ *                                               peer's */
 /* clang-format on */
 #ifndef TESTS_LIB_SCTPTEXT_H
 #define TESTS_LIB_SCTPTEXT_H

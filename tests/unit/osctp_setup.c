@@ -5,11 +5,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "sctp/cookie.h"
+#include "sctp/osctp.h"
 #include "tests/lib/sctpscript.h"
+#include "tests/lib/sctptext.h"
+
+enum { PACKET = 4000 };
 
 #define SCRIPT(name, text) \
     static void name(void **state) \
@@ -132,6 +137,10 @@ SCRIPT(cookie_too_old, "passive\n< init\n> init-ack *\nwait 60000.001\n< echo\n>
 /* A cookie that is not ours, or not for this packet, is dropped without an answer (RFC 9260 5.1.5). */
 SCRIPT(cookie_of_another_address, "passive\n< from 3, init\n> init-ack *\n< echo\nnone\n< from 3, echo\n> cookie-ack\n")
 SCRIPT(cookie_of_another_port, "passive\n< init\n> init-ack *\n< port 5003, echo\nnone\n< echo\n> cookie-ack\n")
+SCRIPT(cookie_to_another_port, "passive\n< init\n> init-ack *\n< to 5003, echo\nnone\n< echo\n> cookie-ack\n")
+/* What the peer asks for makes it live no longer (RFC 5062 6.3). */
+SCRIPT(cookie_with_a_long_life, "passive\n< init param=9:7fffffff\n> init-ack out=10 in=10 cookie\nwait 60000.001\n"
+                                "< echo\n> error cause=3:00000001\n")
 SCRIPT(cookie_of_another_key, "passive\n< init\n> init-ack *\nkey 9\n< echo\nnone\nkey 1\n< echo\n> cookie-ack\n")
 SCRIPT(cookie_with_another_tag, "passive\n< init\n> init-ack *\n< tag 5, echo\nnone\n< echo\n> cookie-ack\n")
 SCRIPT(cookie_is_shorter, "passive\n< init\n> init-ack *\n< echo cut=1\n< echo cut=64\nnone\n< echo\n> cookie-ack\n")
@@ -175,6 +184,51 @@ static void most_unknown_parameters(void **state)
         snprintf(script + at, sizeof(script) - at, "\nnone\n");
         sctpscript_play("most_unknown_parameters", script);
     }
+}
+
+/* Unknown parameters that are too long for the answer are left out of it. */
+static void long_unknown_parameters(void **state)
+{
+    enum { TIMES = 8, EACH = 200, BEYOND = 2000 };
+    static const uint64_t key[2] = {1, 2};
+    const struct osctp_attr attr = {.tag = 5, .tsn = 1, .streams = 10, .window = 1 << 20};
+    char text[TIMES * (2 * EACH + 20)], hex[2 * EACH + 1];
+    uint8_t packet[PACKET], reply[OSCTP_ANSWER + BEYOND], untouched[BEYOND];
+    struct sctptext sctptext = {0};
+    const char *wrong;
+    uint32_t n;
+
+    (void)state;
+    for (unsigned octets = EACH - 8; octets <= EACH; octets++) {
+        size_t at = (size_t)snprintf(text, sizeof(text), "init");
+
+        memset(hex, 'a', 2 * octets);
+        hex[2 * octets] = 0;
+        for (unsigned i = 0; i < TIMES; i++)
+            at += (size_t)snprintf(text + at, sizeof(text) - at, " param=0xc1%02x:%s", i, hex);
+        n = sctptext_encode(&sctptext, text, packet, &wrong);
+        assert_in_range(n, TIMES * octets, sizeof(packet));
+        memset(reply, 0xa5, sizeof(reply));
+        memset(untouched, 0xa5, sizeof(untouched));
+        n = osctp_answer(&attr, key, 1, packet, n, reply, 0);
+        assert_in_range(n, OSCTP_ANSWER - EACH - 2 * 4, OSCTP_ANSWER);
+        assert_memory_equal(reply + OSCTP_ANSWER, untouched, sizeof(untouched));
+    }
+}
+
+/* Those of an INIT-ACK likewise. */
+static void long_unknown_parameters_of_init_ack(void **state)
+{
+    enum { TIMES = 8, EACH = 200 };
+    char script[TIMES * (2 * EACH + 20) + 100], hex[2 * EACH + 1] = "";
+    size_t at = (size_t)snprintf(script, sizeof(script), "active\n> init *\n< init-ack");
+
+    (void)state;
+    memset(hex, 'a', sizeof(hex) - 1);
+    for (unsigned i = 0; i < TIMES; i++)
+        at += (size_t)snprintf(script + at, sizeof(script) - at, " param=0xc1%02x:%s", i, hex);
+    snprintf(script + at, sizeof(script) - at, "\n> echo, error cause=8:c1*\nnone\n< cookie-ack\nstate established\n");
+    sctpscript_play("long_unknown_parameters_of_init_ack", script);
 }
 
 /* --- of neither (RFC 9260 8.4) ------------------------------------------------------------------------------- */
@@ -234,12 +288,16 @@ int main(void)
         cmocka_unit_test(cookie_too_old),
         cmocka_unit_test(cookie_of_another_address),
         cmocka_unit_test(cookie_of_another_port),
+        cmocka_unit_test(cookie_to_another_port),
+        cmocka_unit_test(cookie_with_a_long_life),
         cmocka_unit_test(cookie_of_another_key),
         cmocka_unit_test(cookie_with_another_tag),
         cmocka_unit_test(cookie_is_shorter),
         cmocka_unit_test(malformed_inits),
         cmocka_unit_test(cookie_octets),
         cmocka_unit_test(most_unknown_parameters),
+        cmocka_unit_test(long_unknown_parameters),
+        cmocka_unit_test(long_unknown_parameters_of_init_ack),
         cmocka_unit_test(strangers),
     };
 
