@@ -182,6 +182,11 @@ SCRIPT(window_stays_closed,
        "none\n< A 1 0 989 0\nnone\nwait 399\nnone\nwait 2\n> A 988 0 1\nnone\n< A 1 0 989 0\nnone\nwait 799\n"
        "none\nwait 2\n> A 988 0 1\n< A 1 0 989 65535\n> A 989 988 1\n> A 1977 988 1\n> PA 2965 36 1\n"
        "< A 1 0 3001 0\nsend 3010\nnone\nwait 199\nnone\nwait 2\n> A 3000 0 1\n")
+/* A window that shrinks below what was sent lets nothing new out (RFC 9293 3.8.6); what may be lost is sent again. */
+SCRIPT(window_shrinks,
+       "passive\nsend 2964\n> A 1 988 1\n> A 989 988 1\n> PA 1977 988 1\nwait 10\n< A 1 0 989 500\nsend 9000\nnone\n"
+       "wait 250\n> A 1977 988 1\nnone\nwait 1000\n> A 989 988 1\nnone\n< A 1 0 1977 500\n> A 1977 988 1\nnone\n"
+       "< A 1 0 2965 65535\n> A 2965 988 1\n")
 /* The sender waits for a larger window before it sends a small piece (RFC 9293 3.8.6.2.1). */
 SCRIPT(small_window,
        "passive\nsend 3000\n< A 1 0 1 100\nnone\nwait 1000\n> A 1 100 1\nnone\n< A 1 0 101 65535\n> A 101 988 1\n")
@@ -297,6 +302,7 @@ int main(void)
         cmocka_unit_test(peer_is_gone),
         cmocka_unit_test(window_closes),
         cmocka_unit_test(window_stays_closed),
+        cmocka_unit_test(window_shrinks),
         cmocka_unit_test(octet_by_octet),
         cmocka_unit_test(small_window_repeated),
         cmocka_unit_test(closed_when_idle),
