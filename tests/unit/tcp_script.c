@@ -54,6 +54,10 @@ SCRIPT(both_finish, "passive\nfinish\n> FA 1 0 1\n< FA 1 0 1 65535\nstate closin
                     "state time-wait\n")
 SCRIPT(fin_before_its_turn, "passive keep=0\n< FA 101 50 1 65535\nstate established\n> A 1 0 1 block=101-151\n"
                             "< A 1 100 1 65535\nstate close-wait\n> A 1 0 152\nreceived 150\n")
+/* Behind the FIN there is nothing, whatever is sent there. */
+SCRIPT(octets_behind_the_fin, "passive keep=0\n< FA 101 50 1 65535\n> A 1 0 1 block=101-151\n< A 131 100 1 65535\n"
+                              "> A 1 0 1 block=131-151 block=101-151\n< A 1 100 1 65535\n> A 1 0 152\nreceived 150\n"
+                              "state close-wait\n")
 
 /* The receiver acknowledges every second full segment at once, and other data after 5 ms (RFC 9293 3.8.6.3). */
 SCRIPT(delayed_acks, "passive\n< A 1 1000 1 65535\nnone\n< A 1001 1000 1 65535\n> A 1 0 2001\n"
@@ -261,6 +265,9 @@ SCRIPT(
     "passive\nemss 968\nsend 1976\n> A 1 988 1\n> PA 989 988 1\nnone\ntoobig 5000 600\nnone\ntoobig 1 600\nemss 528\n"
     "> A 1 548 1\n> A 549 548 1\n> A 1097 548 1\n> PA 1645 332 1\nnone\n"
     "< A 1 0 989 65535\n< A 1 0 1977 65535\nacked 1976\nnone\n")
+/* No message makes segments longer than they are. */
+SCRIPT(wider_by_a_message, "passive\nsend 988\n> PA 1 988 1\ntoobig 1 600\n> A 1 548 1\n> PA 549 440 1\n"
+                           "toobig 549 900\nemss 528\nnone\n")
 SCRIPT(absurdly_narrow, "passive\nsend 988\n> PA 1 988 1\ntoobig 1 68\n> A 1 524 1\n")
 SCRIPT(aborts, "passive\nsend 10\n> PA 1 10 1\nabort\n> RA 11 0 1\nstate closed\nerror -103\nnone\n")
 
@@ -278,6 +285,7 @@ int main(void)
         cmocka_unit_test(peer_finishes),
         cmocka_unit_test(both_finish),
         cmocka_unit_test(fin_before_its_turn),
+        cmocka_unit_test(octets_behind_the_fin),
         cmocka_unit_test(delayed_acks),
         cmocka_unit_test(tells_holes),
         cmocka_unit_test(many_holes),
@@ -322,6 +330,7 @@ int main(void)
         cmocka_unit_test(keeps_alive),
         cmocka_unit_test(is_probed),
         cmocka_unit_test(narrower_path),
+        cmocka_unit_test(wider_by_a_message),
         cmocka_unit_test(absurdly_narrow),
         cmocka_unit_test(aborts),
     };
