@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rc_requester.c - goes back to the oldest packet that was not acknowledged, after a NAK, a gap or a time-out, and
- * adapts the window to losses. */
+/* rc_requester.c - goes back to the oldest packet that was not acknowledged, after a NAK, a gap or a
+ * time-out. */
 #include "roce/rc_requester.h"
 
 #include <assert.h>
@@ -34,57 +34,6 @@ void rc_requester_init(struct rc_requester *q, const struct rc_requester_attr *a
         .resend_us = RC_NEVER,
     };
     q->attr.window = most;
-}
-
-/* --- the window ------------------------------------------------------------------------------------------------- */
-
-/* The window fits into the path, as far as the newest round trips say. A path that loses packets at random would keep
- * it at a few packets otherwise; larger windows follow losses as TCP's do, down to RC_SMALL. */
-static bool is_small(const struct rc_requester *q)
-{
-    return q->congestion.window <= RC_SMALL && !rc_rtt_has_queue(&q->rtt);
-}
-
-/* What is left of the window after a loss. */
-static uint32_t remainder_of(const struct rc_requester *q)
-{
-    uint32_t window = q->congestion.window, small = window < RC_SMALL ? window : RC_SMALL;
-    uint32_t part = small - small / RC_STEP;
-
-    return rc_rtt_has_queue(&q->rtt) || part < window / 2 ? window / 2 : part;
-}
-
-/* A window that is not used up says nothing about the path (RFC 7661): it stays as it is. */
-static void grow(struct rc_requester *q, uint64_t packets)
-{
-    if (q->max - q->una < q->congestion.window / 2)
-        return;
-    if (q->congestion.window < q->congestion.threshold) {
-        q->congestion.window += (uint32_t)packets;
-    } else {
-        uint32_t step = is_small(q) ? q->congestion.window / RC_STEP : 0, more;
-
-        q->congestion.partial += (uint32_t)packets * (step ? step : 1);
-        more = q->congestion.partial / q->congestion.window;
-        q->congestion.partial %= q->congestion.window;
-        q->congestion.window += more;
-    }
-    if (q->congestion.window > q->attr.window)
-        q->congestion.window = q->attr.window;
-}
-
-/* A packet was lost. Those that were in flight with it are the same event. */
-static void shrink(struct rc_requester *q, uint32_t to)
-{
-    uint32_t less;
-
-    if (q->una < q->congestion.recover)
-        return;
-    q->congestion.recover = q->max;
-    less = to ? q->congestion.window / 2 : remainder_of(q);
-    q->congestion.threshold = less > RC_WINDOW_MIN ? less : RC_WINDOW_MIN;
-    q->congestion.window = to && to < q->congestion.threshold ? to : q->congestion.threshold;
-    q->congestion.partial = 0;
 }
 
 /* --- the end ---------------------------------------------------------------------------------------------------- */
@@ -132,7 +81,7 @@ static void advance(struct rc_requester *q, uint64_t to, uint64_t now_us)
         undo_timeout(q);
     if (to >= q->before.max)
         q->before.max = 0;
-    grow(q, to - q->una);
+    rc_window_grow(q, to - q->una);
     q->una = to;
     if (q->rtt.timed && q->rtt.timed <= to)
         rc_rtt_measure(&q->rtt, now_us);
@@ -177,7 +126,7 @@ static void lost(struct rc_requester *q, bool counts, uint64_t now_us)
     }
     q->before.max = 0;
     rc_rtt_measure_nak(&q->rtt, &q->marks, q->una, now_us);
-    shrink(q, 0);
+    rc_window_shrink(q, 0);
     go_back(q);
     q->gap = q->una;
     restart_timers(q, now_us);
@@ -442,7 +391,7 @@ static void sent_in_vain(struct rc_requester *q)
     if (!q->before.max)
         q->before = (struct rc_before){.max = q->max, .congestion = q->congestion};
     q->congestion.recover = 0;
-    shrink(q, RC_WINDOW_MIN);
+    rc_window_shrink(q, RC_WINDOW_MIN);
     go_back(q);
     q->gap = 0;
 }

@@ -175,4 +175,9 @@ uint64_t rc_rnr_us(unsigned code);
 /* How long an acknowledgement may take, as the round trips say. */
 uint64_t rc_resend_us(const struct rc_requester *q);
 
+/* The window, for rc_requester.c: packets were acknowledged, before `una` moves; one was lost, and the window shrinks to
+ * `to` packets, or to what is left after a NAK (0). */
+void rc_window_grow(struct rc_requester *q, uint64_t packets);
+void rc_window_shrink(struct rc_requester *q, uint32_t to);
+
 #endif
