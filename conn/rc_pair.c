@@ -35,6 +35,11 @@ void rc_pair_connect(struct rc_pair *p, const struct rc_pair_attr *attr, struct 
     life_ready(&p->life);
 }
 
+void rc_pair_fini(struct rc_pair *p)
+{
+    rc_responder_fini(&p->responder);
+}
+
 void rc_pair_init(struct rc_pair *p, const struct rc_pair_attr *attr, struct qp *qp, uint32_t ord, void *buffer,
                   uint64_t now_us)
 {

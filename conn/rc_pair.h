@@ -57,6 +57,9 @@ void rc_pair_begin(struct rc_pair *p, bool active, const struct life_limits *lim
  * are the responder's `reads`, and `ord`. attr->limits are those of rc_pair_begin(). */
 void rc_pair_connect(struct rc_pair *p, const struct rc_pair_attr *attr, struct qp *qp, uint32_t ord, void *buffer);
 
+/* Before the memory of the pair, or the pool of its responder, goes. */
+void rc_pair_fini(struct rc_pair *p);
+
 /* Begins, connects and establishes, for those who know of each other. */
 void rc_pair_init(struct rc_pair *p, const struct rc_pair_attr *attr, struct qp *qp, uint32_t ord, void *buffer,
                   uint64_t now_us);

@@ -117,7 +117,7 @@ static void execute(struct rc_pair *p, const struct bth *b, uint64_t now_us)
         rc_responder_executed(&p->responder, b, now_us);
 }
 
-static void rc_pair_rx_request(struct rc_pair *p, const struct bth *b, uint64_t now_us)
+static void rc_pair_rx_take(struct rc_pair *p, const struct bth *b, uint64_t now_us)
 {
     enum rc_verdict verdict = rc_responder_take(&p->responder, b);
 
@@ -129,6 +129,17 @@ static void rc_pair_rx_request(struct rc_pair *p, const struct bth *b, uint64_t 
         execute(p, b, now_us);
     else if (p->responder.refused)
         rc_pair_rx_broken(p, b, FAULT_PACKET, now_us);
+}
+
+/* With it those that have waited for their turn, until one of them cannot be executed. */
+static void rc_pair_rx_request(struct rc_pair *p, const struct bth *b, uint64_t now_us)
+{
+    uint64_t before;
+
+    do {
+        before = p->responder.expected;
+        rc_pair_rx_take(p, b, now_us);
+    } while (p->responder.expected != before && (b = rc_responder_kept(&p->responder)));
 }
 
 /* A response that the requester expects acknowledges what was before it, which completes first. */

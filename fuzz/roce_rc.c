@@ -23,11 +23,13 @@ enum {
     PSN = 0xfffffa, /* both count over the end of 24 bits */
     MTU = 256,
     READS = 4,
+    CELLS = 20,  /* packets kept behind gaps, or fewer */
     TURN = 2000, /* packets that leave at once: more is an endless loop */
 };
 
 static struct packets h;
 static struct rc_pair pair;
+static struct rc_pool pool;
 static uint64_t now_us;
 
 static struct rddp_sge any_sge(struct input *in)
@@ -198,6 +200,9 @@ static void *connect_pair(uint8_t what)
     };
     void *memory;
 
+    rc_pool_init(&pool, malloc(rc_pool_size(CELLS)), what & 64 ? 3 : CELLS);
+    assert(pool.cell);
+    attr.responder.pool = what & 128 ? NULL : &pool;
     qp_use_packets(&h.qp);
     memory = calloc(1, rc_pair_size(&attr, &h.qp));
     assert(memory);
@@ -223,7 +228,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t length)
     memory = connect_pair(what);
     for (unsigned i = 0; i < STEPS && input_left(&in); i++)
         take_step(&in);
+    rc_pair_fini(&pair);
+    assert(rc_pool_free(&pool) == pool.cells);
     packets_close(&h);
+    free(pool.cell);
     free(memory);
     return 0;
 }

@@ -21,8 +21,15 @@ void rc_responder_init(struct rc_responder *s, const struct rc_responder_attr *a
     *s = (struct rc_responder){
         .attr = *attr, .expected = psn_first(attr->psn), .answers = buffer, .mask = ring_slots(attr->reads) - 1};
     s->acked = s->expected;
+    s->kept.pool = attr->pool;
     s->again = s->answers + s->mask + 1;
     s->results = (struct rc_result *)(s->again + s->mask + 1);
+}
+
+void rc_responder_fini(struct rc_responder *s)
+{
+    if (s->kept.pool)
+        rc_kept_clear(&s->kept);
 }
 
 static struct rc_answer *answer_at(struct rc_responder *s, uint32_t i)
@@ -146,6 +153,16 @@ static enum rc_verdict take_unreliable(struct rc_responder *s, const struct bth 
     return RC_DROP;
 }
 
+/* One NAK for each gap. What comes behind it is judged when its turn comes. */
+static void take_early(struct rc_responder *s, const struct bth *b, uint64_t position)
+{
+    (void)rc_kept_put(&s->kept, b, position, s->expected, s->attr.mtu);
+    if (s->silent)
+        return;
+    s->gaps++;
+    give_nak(s, AETH_NAK | NAK_SEQUENCE);
+}
+
 enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b)
 {
     uint64_t position = psn_unwrap(s->expected, b->psn);
@@ -159,10 +176,7 @@ enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b)
         return RC_DROP;
     }
     if (position > s->expected) {
-        if (!s->silent) {
-            s->gaps++;
-            give_nak(s, AETH_NAK | NAK_SEQUENCE);
-        }
+        take_early(s, b, position);
         return RC_DROP;
     }
     if (!is_valid(s, b)) {
@@ -171,6 +185,15 @@ enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b)
     }
     s->silent = s->nak_due = false;
     return begin(s, b);
+}
+
+/* All of them are acknowledged at once: the peer need not send them again. */
+const struct bth *rc_responder_kept(struct rc_responder *s)
+{
+    const struct bth *b = s->kept.first && !s->refused ? rc_kept_at(&s->kept, s->expected) : NULL;
+
+    s->ack_due |= b != NULL;
+    return b;
 }
 
 static void await_answer(struct rc_responder *s, const struct bth *b)

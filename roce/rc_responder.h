@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "roce/bth.h"
+#include "roce/rc_kept.h"
 
 enum {
     RC_READS_MAX = 128,    /* Reads and atomics of the peer under way */
@@ -20,9 +21,10 @@ enum {
 struct rc_responder_attr {
     uint32_t psn; /* of the first packet expected */
     uint32_t mtu;
-    uint8_t rnr_timer; /* code that an RNR NAK has */
-    uint32_t reads;    /* Reads and atomics that the peer may have under way, up to RC_READS_MAX */
-    bool unreliable;   /* of an unreliable connection: nothing is answered */
+    uint8_t rnr_timer;    /* code that an RNR NAK has */
+    uint32_t reads;       /* Reads and atomics that the peer may have under way, up to RC_READS_MAX */
+    bool unreliable;      /* of an unreliable connection: nothing is answered */
+    struct rc_pool *pool; /* keeps what arrives behind a gap; NULL: that is dropped */
 };
 
 /* A Read or atomic of the peer that waits for its response, or asks for it again. */
@@ -57,9 +59,10 @@ struct rc_responder {
     enum bth_op op;
     uint32_t got, total; /* octets so far; of a Write, all that its RETH announced */
 
-    bool silent;  /* a NAK told the peer to come back to `expected`: nothing more until it does */
-    bool refused; /* a fatal NAK was given: nothing is executed any more */
-    bool nak_due; /* answer with `syndrome` at `nak` */
+    struct rc_kept kept; /* what arrived behind a gap */
+    bool silent;         /* a NAK told the peer to come back to `expected`: nothing more until it does */
+    bool refused;        /* a fatal NAK was given: nothing is executed any more */
+    bool nak_due;        /* answer with `syndrome` at `nak` */
     uint8_t syndrome;
     uint64_t nak;
     bool ack_due;              /* acknowledge now */
@@ -88,6 +91,13 @@ void rc_responder_init(struct rc_responder *s, const struct rc_responder_attr *a
 
 /* A request arrived from the peer. After RC_EXECUTE, s->got is where its octets begin in their message. */
 enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b);
+
+/* The next packet, if it was kept when it arrived, behind a gap that is closed now: to be taken, as one that arrives,
+ * before the next call. Returns NULL if there is none. To be called after a packet was executed. */
+const struct bth *rc_responder_kept(struct rc_responder *s);
+
+/* Before the memory of the pool or of this responder goes. */
+void rc_responder_fini(struct rc_responder *s);
 
 /* What became of it: executed; there was no receive, and nothing was done; refused for good. */
 void rc_responder_executed(struct rc_responder *s, const struct bth *b, uint64_t now_us);

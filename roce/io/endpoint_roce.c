@@ -208,6 +208,7 @@ static void endpoint_roce_close(struct endpoint *endpoint)
     struct endpoint_roce *e = endpoint_roce_of(endpoint);
 
     roce_call_leave(e);
+    rc_pair_fini(&e->pair);
     if (e->slot && e->slot->user == &e->user)
         e->slot->user = NULL;
     if (e->owns_slot)

@@ -252,6 +252,12 @@ int roce_host_get(struct loop *loop, struct roce_host **out)
     return 0;
 }
 
+void roce_host_free_port(struct roce_port *port)
+{
+    free(port->kept.cell);
+    free(port);
+}
+
 static void close_port(struct roce_port *port)
 {
     struct reactor *reactor = &port->loop->reactor;
@@ -262,7 +268,7 @@ static void close_port(struct roce_port *port)
         descriptor_close(port->passed.fd);
     }
     pthread_mutex_destroy(&port->sending);
-    free(port);
+    roce_host_free_port(port);
 }
 
 /* How many ports are not in use? *others: is any in use? */

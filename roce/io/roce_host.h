@@ -13,6 +13,9 @@ int roce_host_get(struct loop *loop, struct roce_host **host);
 int roce_socket_open(struct roce_host *host, struct roce_socket *socket, uint16_t port, unsigned options);
 void roce_socket_close(struct roce_socket *socket);
 
+/* Frees a port whose sockets are closed. */
+void roce_host_free_port(struct roce_port *port);
+
 /* Takes what was passed on to this socket. */
 void roce_host_take_passed(struct roce_host *host, int fd);
 

@@ -109,7 +109,10 @@ static struct rc_pair_attr pair_attr(const struct endpoint_roce *e, const struct
                       .retries = attr->retry_cnt,
                       .rnr_retries = attr->rnr_retry,
                       .window = UDP_SOCKET_OCTETS / attr->path_mtu},
-        .responder = {.psn = attr->rq_psn, .rnr_timer = attr->min_rnr_timer, .reads = attr->max_dest_rd_atomic},
+        .responder = {.psn = attr->rq_psn,
+                      .rnr_timer = attr->min_rnr_timer,
+                      .reads = attr->max_dest_rd_atomic,
+                      .pool = &e->slot->port->kept},
         .limits = e->pair.life.limits,
     };
 }

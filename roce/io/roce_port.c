@@ -44,15 +44,31 @@ static int bind_port(struct roce_host *host, struct roce_port *port)
     return error;
 }
 
-static int roce_port_make(struct roce_host *host, struct roce_port **out)
+/* The memory for kept packets costs nothing before it is touched. */
+static struct roce_port *roce_port_new(void)
 {
     struct roce_port *port = calloc(1, sizeof(*port));
+    void *memory = malloc(rc_pool_size(ROCE_KEPT));
+
+    if (!port || !memory) {
+        free(memory);
+        free(port);
+        return NULL;
+    }
+    rc_pool_init(&port->kept, memory, ROCE_KEPT);
+    return port;
+}
+
+static int roce_port_make(struct roce_host *host, struct roce_port **out)
+{
+    struct roce_port *port = roce_port_new();
     int error = port ? -EADDRINUSE : -ENOMEM;
 
     for (unsigned i = 0; i < PORT_TRIES && error == -EADDRINUSE; i++)
         error = bind_port(host, port);
     if (error) {
-        free(port);
+        if (port)
+            roce_host_free_port(port);
         return error;
     }
     port->host = host;
@@ -181,5 +197,5 @@ void roce_slot_close(struct roce_slot *slot)
     if (port->host)
         roce_host_sweep(port->host);
     else if (!port->used)
-        free(port);
+        roce_host_free_port(port);
 }

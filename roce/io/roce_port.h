@@ -15,6 +15,7 @@
 #include "loop/udp.h"
 #include "roce/io/roce_address.h"
 #include "roce/io/roce_passing.h"
+#include "roce/rc_kept.h"
 
 struct rddp_ib_counters;
 struct roce_host;
@@ -25,6 +26,7 @@ enum {
     ROCE_PORT_MIN = 1024,    /* numbers below are those of other implementations */
     ROCE_REST_US = 10000000, /* a slot rests that long before it is used again: the life of old packets */
     ROCE_TURNS = 8,          /* calls of a turn that receive */
+    ROCE_KEPT = 1024,        /* packets that the queue pairs of a port keep behind gaps: 4 MiB, touched when needed */
     ROCE_SPACES = 8,         /* packet lengths for which the work on identifications is kept */
 };
 
@@ -67,6 +69,7 @@ struct roce_port {
     struct loop *loop;
     struct roce_socket own;
     struct watch passed;     /* a socket for what others pass on */
+    struct rc_pool kept;     /* packets that arrived behind a gap; its memory is owned */
     pthread_mutex_t sending; /* guards own.udp's packets that wait to leave; any thread, see roce_port_enter() */
     uint32_t used;           /* slots in use, and a manager that sends from here */
     uint64_t rests_us;       /* until when the slot rests that was closed last */

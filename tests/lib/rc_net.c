@@ -38,6 +38,10 @@ struct rc_pair_attr rc_net_attr(void)
 void rc_net_connect(struct rc_net *net, const struct qp_attr qp[2], const struct rc_pair_attr pair[2],
                     const uint32_t psn[2])
 {
+    if (net->cells) {
+        rc_pool_init(&net->pool, malloc(rc_pool_size(net->cells)), net->cells);
+        assert_non_null(net->pool.cell);
+    }
     for (uint32_t i = 0; i < 2; i++) {
         struct rc_peer *e = &net->end[i];
         struct rc_pair_attr attr = pair[i];
@@ -46,6 +50,7 @@ void rc_net_connect(struct rc_net *net, const struct qp_attr qp[2], const struct
         qp_use_packets(&e->side.qp);
         attr.requester.psn = psn[i];
         attr.responder.psn = psn[!i];
+        attr.responder.pool = net->cells ? &net->pool : NULL;
         attr.peer_qpn = 17 + !i;
         e->buffer = calloc(1, rc_pair_size(&attr, &e->side.qp));
         assert_non_null(e->buffer);
@@ -60,9 +65,13 @@ void rc_net_fini(struct rc_net *net)
     for (uint32_t i = 0; i < 2; i++) {
         if (!net->end[i].buffer)
             continue;
+        rc_pair_fini(&net->end[i].pair);
         side_fini(&net->end[i].side);
         free(net->end[i].buffer);
     }
+    if (net->cells)
+        assert_int_equal(rc_pool_free(&net->pool), net->cells);
+    free(net->pool.cell);
     inflight_fini(&net->inflight);
     engine_fini(&net->engine);
 }

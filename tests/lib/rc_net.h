@@ -29,6 +29,8 @@ struct rc_net {
     struct inflight inflight;
     struct rng rng;
     uint64_t now_us;
+    uint32_t cells; /* packets that both ends together keep behind gaps; set before they connect */
+    struct rc_pool pool;
     uint64_t dropped; /* packets whose ICRC was wrong */
     bool withholds;   /* now and then an acknowledgement waits for a request, as in a host whose application polls */
     struct icrc_space space;

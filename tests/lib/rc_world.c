@@ -8,7 +8,7 @@ enum { OWN = 0 };
 
 struct world w;
 
-void open_world(const struct rc_pair_attr *attr)
+void open_keeping(const struct rc_pair_attr *attr, uint32_t cells)
 {
     struct qp_attr qp[2];
     struct rc_pair_attr pair[2] = {*attr, *attr};
@@ -16,6 +16,7 @@ void open_world(const struct rc_pair_attr *attr)
 
     memset(&w, 0, sizeof(w));
     rc_net_init(&w.net, 1);
+    w.net.cells = cells;
     qp[0] = qp[1] = side_attr(&w.net.engine);
     w.region = engine_region(&w.net.engine, SPACE, ALL_ACCESS);
     w.remote = engine_region(&w.net.engine, SPACE, LOCAL);
@@ -24,6 +25,11 @@ void open_world(const struct rc_pair_attr *attr)
     engine_remember(&w.net.engine);
     w.pair = &w.net.end[OWN].pair;
     w.side = &w.net.end[OWN].side;
+}
+
+void open_world(const struct rc_pair_attr *attr)
+{
+    open_keeping(attr, 0);
 }
 
 void open_usual(void)

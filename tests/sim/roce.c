@@ -223,11 +223,13 @@ static void draw_path(struct rng *r, struct rc_path *path)
 static void open_game(struct game *g, uint64_t seed)
 {
     static const uint32_t mtus[] = {256, 512, 1024, 2048, 4096};
+    static const uint32_t cells[] = {0, 1, 10, 600, 600};
     struct qp_attr qp[2];
     struct rc_pair_attr pair[2];
     uint32_t psn[2], mtu;
 
     rc_net_init(&g->net, seed);
+    g->net.cells = cells[rng_below(&g->net.rng, 5)];
     mtu = mtus[rng_below(&g->net.rng, 5)];
     for (int i = 0; i < 2; i++) {
         struct actor *a = &g->actor[i];
