@@ -14,9 +14,8 @@
 #include "roce/bth.h"
 
 enum {
-    RC_KEEP_SPAN =
-        256, /* packets are kept up to this position behind the expected one: 1 MiB of a queue pair at most, */
-    RC_KEEP_HOLE = 16, /* if no more than this were lost in front of them, and none was kept behind */
+    RC_KEEP_SPAN = 256, /* packets are kept up to this position behind the expected one: at most 1 MiB, */
+    RC_KEEP_HOLE = 16,  /* if no more than this were lost in front of them, and none was kept behind */
 };
 
 /* A packet that is kept, or a free place. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rc_requester.c - goes back to the oldest packet that was not acknowledged, after a NAK, a gap or a
- * time-out. */
+/* rc_requester.c - goes back to the oldest packet that was not acknowledged, after a NAK, a gap or a time-out; for a
+ * peer that keeps what arrives behind a gap, to the lost packets alone. */
 #include "roce/rc_requester.h"
 
 #include <assert.h>
@@ -59,17 +59,49 @@ static void restart_timers(struct rc_requester *q, uint64_t now_us)
     restart_resend(q, now_us);
 }
 
-/* The responder drops what comes behind a gap. So if it acknowledges more than what was sent again after a time-out,
- * the packets of before had arrived, and their acknowledgement was late (as RFC 5682 for TCP): the time-out is undone.
- */
+static uint64_t request_end(const struct rc_requester *q, uint32_t i)
+{
+    return request_at(q, i)->psn + request_at(q, i)->packets;
+}
+
+/* Goes forward to this position, or to the request whose response it is part of. */
+static void go_forward(struct rc_requester *q, uint64_t position)
+{
+    while (q->cursor != q->head && request_end(q, q->cursor) <= position)
+        q->cursor++;
+    if (q->cursor != q->head && request_at(q, q->cursor)->kind != RC_MESSAGE)
+        position = request_at(q, q->cursor)->psn;
+    q->next = position;
+}
+
+/* A packet that was lost draws a NAK, if any arrives behind it. So if a peer acknowledges more than what was sent again
+ * after a time-out, the packets of before had arrived, and their acknowledgement was late (as RFC 5682 for TCP): the
+ * time-out is undone. */
 static void undo_timeout(struct rc_requester *q)
 {
     q->congestion = q->before.congestion;
-    q->next = q->max;
-    while (q->cursor != q->head && request_at(q, q->cursor)->psn + request_at(q, q->cursor)->packets <= q->next)
-        q->cursor++;
+    go_forward(q, q->max);
     q->before.max = 0;
     q->counters.undone++;
+}
+
+static void skip_kept(struct rc_requester *q)
+{
+    q->skip.due = false;
+    go_forward(q, q->skip.to > q->next ? q->skip.to : q->next);
+}
+
+/* What does an acknowledgement of everything before `to` say of the peer? */
+static void learn_of_peer(struct rc_requester *q, uint64_t to)
+{
+    if (q->gap == q->una && q->next > q->una && to > q->next)
+        q->skip.keeps = true;
+    if (q->skip.due) { /* the packet was late, and not lost */
+        skip_kept(q);
+        q->skip.to = 0;
+    }
+    if (to >= q->skip.to)
+        q->skip.to = 0;
 }
 
 /* Everything before `to` is done. */
@@ -81,11 +113,12 @@ static void advance(struct rc_requester *q, uint64_t to, uint64_t now_us)
         undo_timeout(q);
     if (to >= q->before.max)
         q->before.max = 0;
+    learn_of_peer(q, to);
     rc_window_grow(q, to - q->una);
     q->una = to;
     if (q->rtt.timed && q->rtt.timed <= to)
         rc_rtt_measure(&q->rtt, now_us);
-    while (q->tail != q->head && request_at(q, q->tail)->psn + request_at(q, q->tail)->packets <= to)
+    while (q->tail != q->head && request_end(q, q->tail) <= to)
         q->tail++;
     if (q->next < to) {
         q->next = to;
@@ -113,10 +146,35 @@ static void go_back(struct rc_requester *q)
     q->rtt.timed = 0;
     q->marks.count = 0;
     q->marks.due = 0;
+    q->skip.to = 0;
+    q->skip.due = false;
+}
+
+/* Goes back for one packet. */
+static void go_back_once(struct rc_requester *q)
+{
+    uint64_t kept = q->una + RC_KEEP_SPAN + 1;
+
+    q->next = q->skip.from = q->una;
+    q->cursor = q->tail;
+    q->rtt.timed = 0;
+    q->skip.due = true;
+    q->skip.to = q->max < kept ? q->max : kept;
+}
+
+/* Is it quicker to go back for one packet? Each takes a round trip: not if so few have come since the last one that
+ * among the rest another is expected to be missing. If none came but that one, the peer may not have kept any. */
+static bool is_once_enough(struct rc_requester *q)
+{
+    uint64_t came = q->una - q->skip.from;
+
+    if (q->skip.to && came == 1)
+        q->skip.keeps = false;
+    return q->skip.keeps && q->max > q->una + 1 && (!q->skip.to || q->skip.to - q->una <= came);
 }
 
 /* Packets or responses from `una` on were lost: goes back, once for each gap. `counts`: as a retry. */
-static void lost(struct rc_requester *q, bool counts, uint64_t now_us)
+static void lost(struct rc_requester *q, bool counts, bool once, uint64_t now_us)
 {
     if (q->gap == q->una)
         return;
@@ -125,9 +183,13 @@ static void lost(struct rc_requester *q, bool counts, uint64_t now_us)
         return;
     }
     q->before.max = 0;
-    rc_rtt_measure_nak(&q->rtt, &q->marks, q->una, now_us);
+    if (!q->skip.to)
+        rc_rtt_measure_nak(&q->rtt, &q->marks, q->una, now_us);
     rc_window_shrink(q, 0);
-    go_back(q);
+    if (once)
+        go_back_once(q);
+    else
+        go_back(q);
     q->gap = q->una;
     restart_timers(q, now_us);
 }
@@ -136,7 +198,7 @@ static void lost(struct rc_requester *q, bool counts, uint64_t now_us)
 
 static bool requester_may_send(const struct rc_requester *q, uint64_t now_us)
 {
-    return q->why == RC_GOES_ON && now_us >= q->wait_us && q->next - q->una < q->congestion.window;
+    return q->why == RC_GOES_ON && now_us >= q->wait_us && q->next < rc_window_end(q);
 }
 
 bool rc_requester_wants(const struct rc_requester *q, uint64_t now_us)
@@ -188,6 +250,18 @@ static uint64_t next_ask(const struct rc_requester *q)
     return q->asked + (part > RC_ASK_MIN ? part : RC_ASK_MIN);
 }
 
+/* Its acknowledgement says what the peer has kept. */
+static void send_once(struct rc_requester *q, struct rc_outgoing *out)
+{
+    bool message = request_at(q, q->cursor)->kind == RC_MESSAGE;
+
+    out->ask = message;
+    q->counters.resent++;
+    q->next = message ? q->next + 1 : request_end(q, q->cursor);
+    skip_kept(q);
+    q->asked = q->next;
+}
+
 bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t now_us)
 {
     const struct rc_request *r = request_at(q, q->cursor);
@@ -198,6 +272,10 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
     out->position = q->next;
     cut_packet(q, r, out);
     q->wait_us = 0;
+    if (q->skip.due) {
+        send_once(q, out);
+        return true;
+    }
     if (q->next >= q->marks.due)
         rc_marks_set(&q->marks, q->next, q->congestion.window, now_us);
     q->counters.resent += q->next < q->max;
@@ -223,9 +301,9 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
 uint32_t rc_requester_train(const struct rc_requester *q, uint32_t most, struct rc_outgoing *out, uint64_t now_us)
 {
     const struct rc_request *r = request_at(q, q->cursor);
-    uint64_t window = q->una + q->congestion.window, asks = next_ask(q) < window ? next_ask(q) : window, end;
+    uint64_t window = rc_window_end(q), asks = next_ask(q) < window ? next_ask(q) : window, end;
 
-    if (!rc_requester_has_output(q, now_us) || q->wait_us || r->kind != RC_MESSAGE || q->next == r->psn)
+    if (!rc_requester_has_output(q, now_us) || q->wait_us || q->skip.due || r->kind != RC_MESSAGE || q->next == r->psn)
         return 0;
     end = asks < r->psn + r->packets ? asks - 1 : r->psn + r->packets - 1;
     if (end <= q->next || !most)
@@ -271,7 +349,7 @@ static void requester_refused(struct rc_requester *q, unsigned reason, uint64_t 
 {
     q->counters.naks++;
     if (reason == NAK_SEQUENCE) {
-        lost(q, true, now_us);
+        lost(q, true, position == q->una && is_once_enough(q), now_us);
         return;
     }
     q->reason = reason < NAK_REASONS ? (enum bth_nak)reason : NAK_INVALID_REQUEST;
@@ -280,14 +358,15 @@ static void requester_refused(struct rc_requester *q, unsigned reason, uint64_t 
 
 void rc_requester_acknowledged(struct rc_requester *q, uint32_t psn, uint8_t syndrome, uint64_t now_us)
 {
-    uint64_t position = psn_unwrap(q->una, psn), to = position + ((syndrome & AETH_KIND) == AETH_ACK), done;
+    uint64_t position = psn_unwrap(q->una, psn), to = position + ((syndrome & AETH_KIND) == AETH_ACK), done,
+             before = q->una;
 
     if (q->why || position < q->una || position >= q->max)
         return;
     done = requester_answered(q, to);
     advance(q, done, now_us);
     if (done < to && (syndrome & AETH_KIND) != AETH_NAK) {
-        lost(q, true, now_us); /* what is acknowledged lies behind a response that was lost */
+        lost(q, true, false, now_us); /* what is acknowledged lies behind a response that was lost */
         return;
     }
     switch (syndrome & AETH_KIND) {
@@ -298,6 +377,8 @@ void rc_requester_acknowledged(struct rc_requester *q, uint32_t psn, uint8_t syn
         requester_refused(q, syndrome & AETH_VALUE, position, now_us);
         break;
     default:
+        if (q->una > before && q->skip.to)
+            lost(q, true, is_once_enough(q), now_us); /* another packet of those that it was to keep */
         break;
     }
 }
@@ -339,7 +420,7 @@ bool rc_requester_expects(struct rc_requester *q, const struct bth *b, uint32_t 
     due = r->psn > q->una ? r->psn : q->una;
     advance(q, due, now_us); /* it acknowledges what was before it */
     if (position > due) {
-        lost(q, false, now_us);
+        lost(q, false, false, now_us);
         return false;
     }
     if (!fits(q, r, (uint32_t)(due - r->psn), b)) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "roce/bth.h"
+#include "roce/rc_kept.h"
 #include "roce/rc_rtt.h"
 
 #define RC_NEVER UINT64_MAX
@@ -74,6 +75,15 @@ struct rc_counters {
     uint64_t undone; /* resends after a time-out that an acknowledgement proved needless */
 };
 
+/* A peer that keeps what arrives behind a gap needs only what it lacks. Nothing says that it does but this: it
+ * acknowledges packets that were sent before the lost one was sent again, and not since. */
+struct rc_skip {
+    bool keeps;    /* it did so */
+    bool due;      /* the packet at `una` is sent again alone, then come those from `to` on */
+    uint64_t from; /* the packet that was sent again alone last */
+    uint64_t to;   /* it has what lies between, but what it names; 0: it is not known to have anything */
+};
+
 /* What a time-out changed, until it is known whether it was right. */
 struct rc_before {
     uint64_t max; /* behind the last packet that had been sent; 0: there was none, or it was right */
@@ -93,6 +103,7 @@ struct rc_requester {
     uint64_t asked;      /* behind the last packet that asked for an acknowledgement, or where it went back to */
     uint64_t gap;        /* went back to this position, and nothing was acknowledged since; 0: did not */
     struct rc_congestion congestion;
+    struct rc_skip skip;
     uint32_t tries, rnr_tries; /* in a row */
     uint64_t deadline_us;      /* of the oldest packet, by attr; RC_NEVER: nothing is in flight */
     uint64_t resend_us;        /* the same by the round trip: sends again, but is no retry */
@@ -175,9 +186,12 @@ uint64_t rc_rnr_us(unsigned code);
 /* How long an acknowledgement may take, as the round trips say. */
 uint64_t rc_resend_us(const struct rc_requester *q);
 
-/* The window, for rc_requester.c: packets were acknowledged, before `una` moves; one was lost, and the window shrinks to
- * `to` packets, or to what is left after a NAK (0). */
+/* The window, for rc_requester.c: packets were acknowledged, before `una` moves; one was lost, and the window shrinks
+ * to `to` packets, or to what is left after a NAK (0). */
 void rc_window_grow(struct rc_requester *q, uint64_t packets);
 void rc_window_shrink(struct rc_requester *q, uint32_t to);
+
+/* Behind the last packet that may leave now. */
+uint64_t rc_window_end(const struct rc_requester *q);
 
 #endif

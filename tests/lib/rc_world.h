@@ -25,7 +25,7 @@ extern struct world w;
 /* A new queue pair, with these attributes or the usual ones. */
 void open_world(const struct rc_pair_attr *attr);
 void open_usual(void);
-/* One that keeps so many packets behind gaps. */
+/* One that keeps up to `cells` packets behind gaps. */
 void open_keeping(const struct rc_pair_attr *attr, uint32_t cells);
 void close_world(void);
 /* Makes a packet of the peer, which names the region with all rights. */

@@ -84,11 +84,12 @@ static void several_gaps(void **state)
 /* ROCE-RSP-08: memory is untouched, and a key is looked up, when it is a packet's turn. */
 static void judged_in_turn(void **state)
 {
-    struct bth bad = packet(BTH_WRITE, ONLY | ASK, PEER + 2, 8);
     uint8_t before[100];
+    struct bth bad;
 
     (void)state;
     open_cells(CELLS);
+    bad = packet(BTH_WRITE, ONLY | ASK, PEER + 2, 8);
     memcpy(before, w.region->base, sizeof(before));
     bad.r_key = ABSENT;
     says(packet(BTH_WRITE, ONLY | ASK, PEER + 1, 100));
@@ -147,11 +148,13 @@ static void no_receive(void **state)
 /* ROCE-RSP-04, ROCE-RSP-14: Reads and atomics are answered in order, an atomic once. */
 static void answers(void **state)
 {
-    struct bth read = packet(BTH_READ_REQUEST, ONLY, PEER + 1, 0), add = packet(BTH_FETCH_ADD, ONLY, PEER + 4, 0);
+    struct bth read, add;
     uint64_t value;
 
     (void)state;
     open_cells(CELLS);
+    read = packet(BTH_READ_REQUEST, ONLY, PEER + 1, 0);
+    add = packet(BTH_FETCH_ADD, ONLY, PEER + 4, 0);
     read.dma_length = 3 * MTU;
     add.swap_or_add = 5;
     memcpy(&value, w.region->base, sizeof(value));
@@ -191,7 +194,7 @@ static uint32_t keeps_from(uint32_t from, uint32_t most)
 
 static void limits(void **state)
 {
-    struct bth longer = packet(BTH_SEND, BTH_FIRST, PEER + 1, MTU + 1);
+    struct bth longer;
 
     (void)state;
     open_cells(CELLS);
@@ -208,7 +211,7 @@ static void limits(void **state)
 
     open_cells(CELLS);
     assert_int_equal(keeps_from(RC_KEEP_HOLE + 1, 1), 0);
-    longer.dma_length = 2 * MTU;
+    longer = packet(BTH_SEND, BTH_FIRST, PEER + 1, MTU + 1);
     says(longer);
     assert_int_equal(kept(), 0);
     longer.length = MTU;
@@ -220,10 +223,11 @@ static void limits(void **state)
 /* The PSNs that a Read takes are no hole. */
 static void read_is_no_hole(void **state)
 {
-    struct bth read = packet(BTH_READ_REQUEST, ONLY, PEER + 1, 0);
+    struct bth read;
 
     (void)state;
     open_cells(CELLS);
+    read = packet(BTH_READ_REQUEST, ONLY, PEER + 1, 0);
     read.dma_length = 3 * RC_KEEP_HOLE * MTU;
     says(read);
     says(send_at(PEER + 1 + 3 * RC_KEEP_HOLE));
@@ -255,11 +259,13 @@ static void exhausted(void **state)
 static void unreliable(void **state)
 {
     struct rc_pair_attr attr = rc_net_attr();
-    struct bth b = send_at(PEER + 1);
+    struct bth b;
 
     (void)state;
-    attr.service = b.service = BTH_UC;
+    attr.service = BTH_UC;
     open_keeping(&attr, CELLS);
+    b = send_at(PEER + 1);
+    b.service = BTH_UC;
     offer_receive(1, 100);
     offer_receive(2, 100);
     says(b);

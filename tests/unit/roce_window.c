@@ -12,7 +12,15 @@
 #include "roce/rc_requester.h"
 #include "tests/lib/rng.h"
 
-enum { MTU = 1024, MESSAGE = 64 * MTU, SLOTS = 64, HOPS = 1 << 16, MILLION = 1000000, ACK_WAIT_US = 50 };
+enum {
+    MTU = 1024,
+    MESSAGE = 64 * MTU,
+    SLOTS = 64,
+    HOPS = 1 << 16,
+    MILLION = 1000000,
+    ACK_WAIT_US = 50,
+    KEPT = 2 * RC_KEEP_SPAN
+};
 
 /* Something under way, to one end or the other. */
 struct hop {
@@ -31,6 +39,8 @@ struct path {
     uint32_t trip_us, loss; /* of a million, each way */
     uint32_t packet_ns;     /* that the path takes for one */
     uint32_t queue;         /* packets that may wait */
+    uint32_t run_s;         /* 0: RUN_S */
+    bool keeps;             /* the peer keeps what arrives behind a gap */
     uint32_t stall_us;      /* the peer's process waits that long for a processor, half of the time; 0: never */
 };
 
@@ -50,6 +60,8 @@ static struct world {
     struct rc_request ring[SLOTS];
     struct rc_requester q;
     uint64_t expected, ack_us; /* of the responder; 0: none is due */
+    uint64_t last;             /* behind the last packet that it keeps */
+    bool kept[KEPT];           /* by position */
     bool has_naked, has_rival;
     uint64_t stall_us, stall_end_us; /* when the peer's process is going to wait, or has begun to */
     struct rival rival;
@@ -105,19 +117,43 @@ static void answer(uint64_t position, uint8_t syndrome)
         put(&w.back, (struct hop){.at_us = w.now_us + w.path.trip_us / 2, .position = position, .syndrome = syndrome});
 }
 
+static void keep(uint64_t position)
+{
+    uint64_t known = w.last > w.expected ? w.last : w.expected;
+
+    if (!w.path.keeps || position > w.expected + RC_KEEP_SPAN || position > known + RC_KEEP_HOLE)
+        return;
+    w.kept[position % KEPT] = true;
+    w.last = position + 1 > known ? position + 1 : known;
+}
+
+/* With what was kept behind it. Returns whether there was any. */
+static bool execute(void)
+{
+    uint64_t next = w.expected + 1;
+
+    w.expected = next;
+    while (w.kept[w.expected % KEPT])
+        w.kept[w.expected++ % KEPT] = false;
+    return w.expected != next;
+}
+
 static void ours_arrives(const struct hop *hop)
 {
+    bool has_kept = false;
+
     if (hop->position > w.expected) {
         if (!w.has_naked)
             answer(w.expected, AETH_NAK | NAK_SEQUENCE);
         w.has_naked = true;
+        keep(hop->position);
         return;
     }
     if (hop->position == w.expected) {
-        w.expected++;
+        has_kept = execute();
         w.has_naked = false;
     }
-    if (hop->ask || hop->position < w.expected - 1)
+    if (hop->ask || has_kept || hop->position < w.expected - 1)
         answer(w.expected - 1, AETH_ACK | 0x1f);
     else if (!w.ack_us)
         w.ack_us = w.now_us + ACK_WAIT_US;
@@ -272,17 +308,19 @@ enum { SEEDS = 5, RUN_S = 12 };
 /* The mean over some seeds: `share`: of what both deliver, else packets of ours in a second. */
 static double mean(const struct path *path, bool share)
 {
+    uint32_t run_s = path->run_s ? path->run_s : RUN_S;
     double sum = 0, ours;
 
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        ours = rate(path, share, RUN_S, seed);
-        sum += share ? ours / (ours + (double)w.rival.delivered / RUN_S) : ours;
+        ours = rate(path, share, run_s, seed);
+        sum += share ? ours / (ours + (double)w.rival.delivered / run_s) : ours;
     }
     return sum / SEEDS;
 }
 
 /* A path of 111 packets a millisecond and of 1 ms loses one in a hundred: the queue is empty, so nothing is gained by
- * sending less. Whatever the window, a go-back-N cannot do better there than 100 packets a round trip. */
+ * sending less. Whatever the window, a go-back-N cannot do better there than 100 packets a round trip. The peer
+ * drops what comes behind a gap, as Linux's rxe does. */
 static void losses_by_chance(void **state)
 {
     struct path path = {.trip_us = 1000, .packet_ns = 9000, .queue = 20000};
@@ -295,6 +333,28 @@ static void losses_by_chance(void **state)
     assert_true(mean(&path, false) >= 0.6 * whole);
     path.loss = 50000;
     assert_true(mean(&path, false) >= 0.05 * whole);
+}
+
+/* A peer that keeps what arrives behind a gap is sent what it lacks: no round trip is lost by a gap, but each finds
+ * only one. */
+static void losses_by_chance_kept(void **state)
+{
+    struct path path = {.trip_us = 1000, .packet_ns = 9000, .queue = 20000, .keeps = true};
+    double whole = mean(&path, false);
+
+    (void)state;
+    path.loss = 10000;
+    assert_true(mean(&path, false) >= 0.6 * whole);
+    path.loss = 1000;
+    assert_true(mean(&path, false) >= 0.9 * whole);
+    path.loss = 50000;
+    assert_true(mean(&path, false) >= 0.3 * whole);
+    path.loss = 10000;
+    path.stall_us = 300;
+    assert_true(mean(&path, false) >= 0.5 * whole);
+    path.stall_us = 0;
+    path.trip_us = 20000;
+    assert_true(mean(&path, false) >= 4500);
 }
 
 /* The same, if processes share processors: then many round trips are longer by up to 0.3 ms, and there is no queue
@@ -313,9 +373,12 @@ static void losses_by_chance_and_stalls(void **state)
 static void losses_of_a_queue(void **state)
 {
     static const struct path paths[] = {
-        {.trip_us = 20000, .packet_ns = 170000, .queue = 59}, /* 10 ms of queue each */
+        {.trip_us = 20000, .packet_ns = 170000, .queue = 59, .run_s = 120}, /* 10 ms of queue each */
         {.trip_us = 10000, .packet_ns = 17000, .queue = 588},
         {.trip_us = 1000, .packet_ns = 17000, .queue = 588},
+        {.trip_us = 20000, .packet_ns = 170000, .queue = 59, .run_s = 120, .keeps = true},
+        {.trip_us = 10000, .packet_ns = 17000, .queue = 588, .keeps = true},
+        {.trip_us = 1000, .packet_ns = 17000, .queue = 588, .keeps = true},
     };
 
     (void)state;
@@ -330,9 +393,11 @@ static void losses_of_a_queue(void **state)
 /* A queue of a tenth of the path is no sign of a large window, but bursts lose there: half of the path is used. */
 static void losses_of_bursts(void **state)
 {
-    const struct path path = {.trip_us = 10000, .packet_ns = 17000, .queue = 60};
+    struct path path = {.trip_us = 10000, .packet_ns = 17000, .queue = 60};
 
     (void)state;
+    assert_true(mean(&path, false) * path.packet_ns >= 0.45e9);
+    path.keeps = true;
     assert_true(mean(&path, false) * path.packet_ns >= 0.45e9);
 }
 
@@ -340,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_by_chance),
+        cmocka_unit_test(losses_by_chance_kept),
         cmocka_unit_test(losses_by_chance_and_stalls),
         cmocka_unit_test(losses_of_a_queue),
         cmocka_unit_test(losses_of_bursts),
