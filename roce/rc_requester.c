@@ -146,8 +146,7 @@ static void go_back(struct rc_requester *q)
     q->rtt.timed = 0;
     q->marks.count = 0;
     q->marks.due = 0;
-    q->skip.to = 0;
-    q->skip.due = false;
+    q->skip = (struct rc_skip){.keeps = q->skip.keeps};
 }
 
 /* Goes back for one packet. */
@@ -474,6 +473,7 @@ static void sent_in_vain(struct rc_requester *q)
     q->congestion.recover = 0;
     rc_window_shrink(q, RC_WINDOW_MIN);
     go_back(q);
+    q->marks.from = q->max;
     q->gap = 0;
 }
 

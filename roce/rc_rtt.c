@@ -22,11 +22,13 @@ void rc_rtt_measure(struct rc_rtt *rtt, uint64_t now_us)
 }
 
 /* A NAK answers the packet behind the one that it names. If that is not known any more, the round trip counts as a long
- * one. */
+ * one. If it left twice because an answer was late, the NAK may be that answer. */
 void rc_rtt_measure_nak(struct rc_rtt *rtt, const struct rc_marks *m, uint64_t position, uint64_t now_us)
 {
     uint32_t i = m->count, oldest = m->count < RC_MARKS ? 0 : m->count - RC_MARKS, answered = (uint32_t)position + 1;
 
+    if (position < m->from)
+        return;
     while (i != oldest && (int32_t)(m->mark[(i - 1) % RC_MARKS].position - answered) > 0)
         i--;
     rc_rtt_add(rtt, i == oldest ? UINT32_MAX : (uint32_t)now_us - m->mark[(i - 1) % RC_MARKS].us + 1);

@@ -29,6 +29,7 @@ struct rc_marks {
     } mark[RC_MARKS];
     uint32_t count; /* since it went back */
     uint64_t due;   /* position of the next mark */
+    uint64_t from; /* packets before this one may have left twice, since a time-out: a NAK of theirs is no round trip */
 };
 
 /* The packet that is measured was acknowledged. */

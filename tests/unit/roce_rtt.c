@@ -74,6 +74,21 @@ static void naks_count(void **state)
     assert_true(rc_rtt_has_queue(&rtt)); /* since the least one is shorter now */
 }
 
+/* It may answer either of two packets. */
+static void nak_after_timeout(void **state)
+{
+    struct rc_marks m = {.from = 12};
+    struct rc_rtt rtt = quick();
+    uint32_t samples = rtt.samples;
+
+    (void)state;
+    rc_marks_set(&m, 11, 64, BEGIN);
+    rc_rtt_measure_nak(&rtt, &m, 11, BEGIN + 1);
+    assert_int_equal(rtt.samples, samples);
+    rc_rtt_measure_nak(&rtt, &m, 12, BEGIN + LEAST);
+    assert_int_equal(rtt.samples, samples + 1);
+}
+
 /* When its packet left is not known any more: so long ago. */
 static void nak_without_mark(void **state)
 {
@@ -110,10 +125,8 @@ static void smooth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_is_long),
-        cmocka_unit_test(naks_count),
-        cmocka_unit_test(nak_without_mark),
-        cmocka_unit_test(smooth),
+        cmocka_unit_test(one_is_long),      cmocka_unit_test(naks_count), cmocka_unit_test(nak_after_timeout),
+        cmocka_unit_test(nak_without_mark), cmocka_unit_test(smooth),
     };
 
     return cmocka_run_group_tests_name("roce_rtt", tests, NULL, NULL);

@@ -367,6 +367,13 @@ static void losses_by_chance_and_stalls(void **state)
     (void)state;
     path.loss = 10000;
     assert_true(mean(&path, false) >= 0.25 * whole);
+
+    path.stall_us = 1000; /* so that packets time out that arrive: no round trip may seem short by that */
+    assert_true(mean(&path, false) >= 0.2 * whole);
+    path.stall_us = 3000;
+    assert_true(mean(&path, false) >= 0.15 * whole);
+    path.keeps = true;
+    assert_true(mean(&path, false) >= 0.35 * whole);
 }
 
 /* Losses that come with a queue are those of the window: beside CUBIC it takes a fair part. */
