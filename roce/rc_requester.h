@@ -21,7 +21,9 @@ enum {
     RC_WINDOW_MAX = 1 << 14,  /* and at most; the limit of the specification is 2^23 */
     RC_RTO_FIRST_US = 100000, /* until the first round trip was measured */
     RC_RTO_MIN_US = 2000,
-    RC_PATIENCE_MIN_US = 10000, /* who answers is a process, and may wait for a processor as long */
+    RC_PATIENCE_MIN_US = 10000, /* who answers is a process, and may wait for a processor as long, */
+    RC_PATIENCE_US = 500000,    /* or on a busy machine as long, if a program's time-out allows it: */
+    RC_PATIENCE_TIMES = 4,      /* it may be detected up to this many times as late (9.7.6) */
     RC_LATE_US = 500,           /* whoever calls that late did not see either what has arrived */
     RC_SMALL = 128,             /* a window up to this that meets no queue is not what causes losses: */
     RC_STEP = 8,                /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
@@ -177,7 +179,8 @@ void rc_requester_tick(struct rc_requester *q, uint64_t now_us);
 /* Returns the microseconds of a local ACK time-out (0: never) with this code, 0 to 31. */
 uint64_t rc_timeout_us(unsigned code);
 
-/* The same for packets of a queue pair: RC_PATIENCE_MIN_US at least, as adapters and kernels have a least time, too. */
+/* The same for packets of a queue pair: up to RC_PATIENCE_TIMES as long while that is at most RC_PATIENCE_US, and
+ * RC_PATIENCE_MIN_US at least, as adapters and kernels have a least time, too. */
 uint64_t rc_patience_us(unsigned code);
 
 /* The same of a receiver that is not ready. */

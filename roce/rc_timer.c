@@ -23,9 +23,11 @@ uint64_t rc_timeout_us(unsigned code)
 
 uint64_t rc_patience_us(unsigned code)
 {
-    uint64_t us = rc_timeout_us(code);
+    uint64_t us = rc_timeout_us(code), late = us * RC_PATIENCE_TIMES;
 
-    return us && us < RC_PATIENCE_MIN_US ? RC_PATIENCE_MIN_US : us;
+    if (late > RC_PATIENCE_US)
+        late = us > RC_PATIENCE_US ? us : RC_PATIENCE_US;
+    return late && late < RC_PATIENCE_MIN_US ? RC_PATIENCE_MIN_US : late;
 }
 
 uint64_t rc_resend_us(const struct rc_requester *q)

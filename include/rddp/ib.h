@@ -68,8 +68,9 @@ struct rddp_ib_attr {
 
     /* RTS; of UD sq_psn alone */
     uint32_t sq_psn;       /* PSN of our first request: what the peer was told; draw it at random */
-    uint8_t timeout;       /* 4.096 us * 2^timeout, at least 10 ms, without an acknowledgement are one retry; 14, the
-                            * default: 67 ms; 0: never */
+    uint8_t timeout;       /* 4.096 us * 2^timeout, but at least 10 ms, without an acknowledgement are one retry; up to
+                            * four times as long, as InfiniBand allows, while that is at most 0.5 s; 14, the default:
+                            * 67 ms, hence 0.27 s; 0: never */
     uint8_t retry_cnt;     /* 0 to 7, the default: retries without progress; then RDDP_WC_RETRY_EXC_ERR */
     uint8_t rnr_retry;     /* 0 to 6: retries when the peer has no receive, then RDDP_WC_RNR_RETRY_EXC_ERR; 7, the
                             * default: without limit */
