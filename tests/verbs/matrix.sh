@@ -167,7 +167,7 @@ group_gloo() {
 
 # Ceph's messengers tell each other queue pair numbers over TCP.
 group_ceph() {
-    local program daemons=() why='' seconds=240 run="${RDDP_TOOL:?} run --sysfs --stats --"
+    local program daemons=() why='' run="${RDDP_TOOL:?} run --sysfs --stats --"
     for program in ceph-mon ceph-osd ceph rados; do is_missing ceph $program && return; done
     [ -n "$outside" ] || { left_out ceph "no TUN device, and Ceph uses no loopback address"; return; }
     mkdir -p "$tmp/ceph/mon" "$tmp/ceph/osd"
@@ -194,8 +194,7 @@ group_rsocket() {
     ! grep -qs rddp-matrix /proc/net/if_inet6 ||
         pair "rstream -f ipv6" "rstream -T v -b ::1 -S 500 -I 20 -C 10" "rstream -T v -f ipv6 -s ::1 -S 500 -I 20 -C 10"
     pair "riostream" "riostream -T v -S 4096 -I 5 -C 10" "riostream -T v -S 4096 -I 5 -C 10 -s 127.0.0.1"
-    # Both ends look at memory, and each turn may wait for a processor: a minute is not enough beside ten other programs.
-    seconds=240 pair "riostream, 3000 turns" "riostream -S 64 -I 3000 -C 1" "riostream -S 64 -I 3000 -C 1 -s 127.0.0.1"
+    pair "riostream, 3000 turns" "riostream -S 64 -I 3000 -C 1" "riostream -S 64 -I 3000 -C 1 -s 127.0.0.1"
     pair "riostream -T b" "riostream -T v -T b -S 100000 -I 5 -C 4" "riostream -T v -T b -S 100000 -I 5 -C 4 -s 127.0.0.1"
     head -c 3000000 /dev/urandom >"$tmp/data"
     endless "rcopy" "rcopy" "rcopy $tmp/data 127.0.0.1:$tmp/copy"
@@ -239,8 +238,6 @@ perftest() {
 group_options() {
     local test all=${RDDP_LONG:+ib_send_bw ib_read_bw ib_write_lat ib_send_lat ib_read_lat}
 
-    # shellcheck disable=SC2034 # pair.sh has it
-    seconds=240 # for the clock of a busy machine
     # shellcheck disable=SC2086 # a list
     perftest -a -n20 ib_write_bw $all
     perftest -b -n200 ib_write_bw ib_send_bw ib_read_bw ib_atomic_bw

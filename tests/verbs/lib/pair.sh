@@ -3,7 +3,9 @@
 # pair.sh - two ends of one program, each bounded in time, and a line about how they ended. Sourced in a network namespace of
 # its own, where every listening socket is ours.
 
-: "${seconds:=60}"
+# Where both ends of a ping-pong look at memory, or at an empty queue, each turn takes the slices of all that wait for the
+# processor: a minute is not enough beside eight that compute.
+: "${seconds:=240}"
 device=$RDDP_DEVICE udp_port='' passed=0 failed=0 left=0
 tmp=$(mktemp -d)
 server='' code='' preload=''
