@@ -258,11 +258,26 @@ group_qperf() {
     done
 }
 
+# rxm NAME SERVER CLIENT: libfabric's layer for messages closes the endpoint of a peer that left, and only then takes what
+# its completion queue holds: it posts each receive again, to memory that it has freed (mended by its commit 697688386, in
+# 2026). An end that finds the peer's last message and its leaving together may die of that when its tests are over, and has
+# two more chances.
+rxm() {
+    local why tries=3
+    is_missing "$1" "${2%% *}" && return
+    while
+        try_pair "$2" "$3"
+        [ -n "$why" ] && grep -qsa "terminated with signal 11" "$tmp/server" "$tmp/client" &&
+            grep -qsa "^1m .*=10 " "$tmp/server" && grep -qsa "^1m .*=10 " "$tmp/client" && ((--tries))
+    do :; done
+    verdict "$1" "$why"
+}
+
 group_fabric() {
     [ -n "$outside" ] || { left_out fi_pingpong "no TUN device, and libfabric uses no loopback address"; return; }
     pair "fi_pingpong msg" "fi_pingpong -p verbs -e msg -c" "fi_pingpong -p verbs -e msg -c $outside"
     [ $device = rddp0 ] || pair "fi_pingpong dgram" "fi_pingpong -p verbs -e dgram -c" "fi_pingpong -p verbs -e dgram -c $outside"
-    pair "fi_pingpong rxm" "fi_pingpong -p verbs;ofi_rxm -e rdm -c" "fi_pingpong -p verbs;ofi_rxm -e rdm -c $outside"
+    rxm "fi_pingpong rxm" "fi_pingpong -p verbs;ofi_rxm -e rdm -c" "fi_pingpong -p verbs;ofi_rxm -e rdm -c $outside"
 }
 
 # can_mpi: makes the program.
