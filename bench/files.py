@@ -44,6 +44,7 @@ class Files:
             self.user = pwd.getpwuid(os.geteuid()).pw_name
         except KeyError:  # in containers users often have no name
             self.user = str(os.geteuid())
+        self.has_scp = os.geteuid() == 0  # sshd may write below /run for root alone
         shm = "/dev/shm"
         self.work = os.path.join(shm if os.access(shm, os.W_OK) else "/tmp", "rddp-bench-%d" % os.getpid())
         self.source, self.sink = self.work + "/source/f", self.work + "/sink/f"
@@ -54,7 +55,7 @@ class Files:
         with open(self.source, "wb") as file:
             for _ in range(OCTETS // MIB):
                 file.write(os.urandom(MIB))
-        if shutil.which("ssh-keygen"):
+        if self.has_scp and shutil.which("ssh-keygen"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.work + "/key"], check=True)
 
     def remove(self):
@@ -113,10 +114,9 @@ class Files:
                                           "%s@%s:%s" % (self.user, place.address, self.sink)])
 
     def rows(self, place):
-        """sshd may write below /run for root alone."""
         def row(series, measure, needs=None):
             return Row("files", place, series, lambda: {series: measure(place)}, needs)
 
         return [
             row("rddp cp", self.cp), row("nginx, curl", self.nginx, "nginx"), row("rsync daemon", self.rsync, "rsync"),
-        ] + ([row("scp", self.scp, "sshd")] if os.geteuid() == 0 else [])
+        ] + ([row("scp", self.scp, "sshd")] if self.has_scp else [])
