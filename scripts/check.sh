@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # check.sh BUILD CTEST-OPTION... - runs tests of a build, and then says of each that was skipped, or left something out, why.
+# A test that is skipped without a word is a fault.
 # With RDDP_UNSTEADY=FILE up to three tests that failed run once more, alone: one that passes then was disturbed by what ran
 # beside it. FILE gets its name, and it is a fault of the test all the same. A crash, or what a sanitizer reports, is none.
 set -uo pipefail
@@ -45,4 +46,5 @@ reasons() {
 }
 said=$(reasons)
 [ -z "$said" ] || printf '\nSkipped, or left out:\n%s\n' "$said"
+! grep ': does not say why$' <<<"$said" >/dev/null || code=1
 exit "$code"

@@ -46,7 +46,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(with_an_open_context)};
 
-    if (!getenv("RDDP_BUILD_DIR"))
+    if (!getenv("RDDP_BUILD_DIR")) {
+        print_message("RDDP_BUILD_DIR is not set\n");
         return 77;
+    }
     return cmocka_run_group_tests_name("unload", tests, NULL, NULL);
 }

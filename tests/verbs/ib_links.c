@@ -57,7 +57,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_paths)};
 
-    if (unshare((getuid() ? CLONE_NEWUSER : 0) | CLONE_NEWNET) || make_interface("rddp-a") || make_interface("rddp-b"))
+    if (unshare((getuid() ? CLONE_NEWUSER : 0) | CLONE_NEWNET) || make_interface("rddp-a") ||
+        make_interface("rddp-b")) {
+        print_message("cannot run here: no network namespace with interfaces of its own\n");
         return CANNOT_RUN;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
