@@ -9,7 +9,7 @@ declare -A packages=(
     [build]="gcc libc6-dev make cmake + pkg-config libxxhash-dev libtirpc-dev rpcsvc-proto libsodium-dev libfuse3-dev
         libibverbs-dev librdmacm-dev"
     [demo]="pkg-config libxxhash-dev libsodium-dev + python3"
-    [check]="pkg-config libxxhash-dev libsodium-dev libcmocka-dev libjansson-dev + g++ python3 iproute2 netbase curl wget
+    [check]="pkg-config libxxhash-dev libsodium-dev libcmocka-dev libjansson-dev python3 + g++ iproute2 netbase curl wget
         nftables strace tshark libusrsctp-dev rpcbind fuse3 libnfs-utils fio dbench stress-ng
         ibverbs-utils rdmacm-utils perftest libfabric-bin python3-pyverbs iperf3 netcat-openbsd"
     [interop]="clang libbpf-dev + openmpi-bin libopenmpi-dev qperf dapl2-utils ucx-utils valgrind
