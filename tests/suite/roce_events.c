@@ -115,6 +115,19 @@ static void drained_idle(void **state)
     unwatched();
 }
 
+/* Both begin before the peer can answer the first, because they are in one list. One that is posted when the peer has
+ * refused the first does not begin before that has been sent again. */
+static void post_two_sends(void)
+{
+    struct rddp_sge sge = {0, 5000, rddp_mr_key(h.end[0].mr)};
+    struct rddp_send_wr second = {
+        .sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND, .send_flags = RDDP_SEND_SIGNALED};
+    struct rddp_send_wr first = second;
+
+    first.next = &second;
+    assert_int_equal(rddp_post_send(h.end[0].qp, &first, NULL), 0);
+}
+
 /* A request that has begun goes on until it is done, and the event comes no sooner. */
 static void drained_under_way(void **state)
 {
@@ -122,8 +135,7 @@ static void drained_under_way(void **state)
     watched(RDDP_QPT_RC);
     h.ib.min_rnr_timer = 1;
     hands_connect(&h);
-    hand_post(&h.end[0], &h.end[1], RDDP_WR_SEND, 0, 5000, 0); /* for which there is no receive yet */
-    hand_post(&h.end[0], &h.end[1], RDDP_WR_SEND, 0, 5000, 0); /* the window is open: this one has begun, too */
+    post_two_sends(); /* for which there is no receive yet */
     steps_to(0, RDDP_IB_SQD);
     assert_false(has_event(0, 20));
     hand_receive(&h.end[1], 1, 0, 5000);
