@@ -3,8 +3,11 @@
 """mutants.py BUILD [COUNT|WORD] - puts the bugs of tests/mutants.txt into a copy of the tree, one after the other, and the
 test named with each has to fail. COUNT: this many of them, spread over the list; WORD: those in whose line it stands. What is
 built lies in BUILD."""
+import functools
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -68,9 +71,19 @@ def build(out, targets):
     return subprocess.run(["cmake", "--build", out, "-j", JOBS, "--target", *targets], capture_output=True, text=True)
 
 
+@functools.cache
+def environment(out, test):
+    """What CTest adds to the environment of a test, such as the device that a program of verbs is for."""
+    listed = subprocess.run(["ctest", "--test-dir", out, "--show-only=json-v1", "-R", "^" + re.escape(test) + "$"],
+                            capture_output=True, text=True, check=True)
+    properties = [p for t in json.loads(listed.stdout)["tests"] for p in t["properties"] if p["name"] == "ENVIRONMENT"]
+    return dict(setting.split("=", 1) for p in properties for setting in p["value"])
+
+
 def passes(out, m):
     """Returns True, False, or a word for a test that cannot run here. A test that hangs has not passed."""
-    where = {"RDDP_SOURCE_DIR": str(out.parent / "tree"), "RDDP_BUILD_DIR": str(out)}
+    where = {**environment(out, m.kind + "." + m.name), "RDDP_SOURCE_DIR": str(out.parent / "tree"),
+             "RDDP_BUILD_DIR": str(out)}
     try:
         got = subprocess.run([out / "tests" / m.kind / m.name], cwd=out, env={**os.environ, **where}, timeout=SECONDS,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
