@@ -9,6 +9,7 @@
 
 #include "base/container.h"
 #include "base/spin.h"
+#include "endpoint/objects.h"
 #include "tests/suite/lib/pair.h"
 
 enum { RECEIVES = 16, ROUNDS = 300, CALLS_MAX = 64 };
@@ -17,13 +18,41 @@ enum { RECEIVES = 16, ROUNDS = 300, CALLS_MAX = 64 };
  * none does. */
 static _Atomic int bad_from, calls;
 
+/* In this call of the thread, counted down to 0, another thread fails this queue pair, unless the caller keeps it out.
+ */
+static _Thread_local struct rddp_qp *victim;
+static _Thread_local int victim_in;
+static unsigned joined, changed; /* how often it did; and found the queue pair changed at once */
+
 void *__real_calloc(size_t n, size_t octets);
 void *__wrap_calloc(size_t n, size_t octets);
+
+static bool would_wait(pthread_mutex_t *lock)
+{
+    if (pthread_mutex_trylock(lock))
+        return true;
+    pthread_mutex_unlock(lock);
+    return false;
+}
+
+/* While one thread connects a queue pair, it alone changes it. */
+static void fail_victim(void)
+{
+    struct rddp_qp *qp = victim;
+
+    victim = NULL;
+    if (would_wait(&qp->context->lock) || (qp->loop && would_wait(&qp->loop->lock)) || !qp->is_joining || qp->endpoint)
+        return;
+    joined++;
+    changed += rddp_fail_qp(qp) || qp->qp.state != QP_IDLE;
+}
 
 void *__wrap_calloc(size_t n, size_t octets)
 {
     int call = ++calls, from = bad_from;
 
+    if (victim && !--victim_in)
+        fail_victim();
     return from && call >= from ? NULL : __real_calloc(n, octets);
 }
 
@@ -118,12 +147,44 @@ static void failed_while_it_connects(void **state)
     is_over = false;
 }
 
+/* The same with each allocation of the call in turn. A queue pair that was never connected has no loop yet, whose lock
+ * would keep the other thread out. */
+static void failed_in_the_middle(void **state)
+{
+    struct pair *pair = *state;
+    struct side *side = &pair->client;
+    socklen_t length = pair->addr.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    struct rddp_conn_attr attr;
+    struct rddp_qp_attr qp_attr;
+
+    joined = changed = 0;
+    rddp_conn_attr_init(&attr);
+    attr.wire = pair_wire(pair->row, false);
+    rddp_qp_attr_init(&qp_attr);
+    qp_attr.send_cq = qp_attr.recv_cq = side->cq;
+    for (int call = 1; call < CALLS_MAX; call++) {
+        struct rddp_qp *qp = rddp_create_qp(side->pd, &qp_attr);
+
+        assert_non_null(qp);
+        victim_in = call;
+        victim = qp;
+        assert_int_equal(rddp_connect(qp, side->events, (struct sockaddr *)&pair->addr, length, &attr), 0);
+        victim = NULL;
+        assert_int_equal(rddp_fail_qp(qp), 0);
+        assert_int_equal(qp->qp.state, QP_ERROR);
+        assert_int_equal(rddp_destroy_qp(qp), 0);
+    }
+    assert_in_range(joined, 1, CALLS_MAX);
+    assert_int_equal(changed, 0);
+}
+
 int main(void)
 {
     static const struct pair_test tests[] = {
         PAIR_TEST(the_end_is_told),
         PAIR_TEST(a_refusal_is_told),
         PAIR_TEST(failed_while_it_connects),
+        PAIR_TEST(failed_in_the_middle),
     };
 
     return pair_run("scarce_event", tests, countof(tests), true);
