@@ -146,7 +146,9 @@ bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
 
     packet.emit.buffer = buffer;
     udp_set_source(udp, e->local.octets);
-    while (packets < TURN_PACKETS && rc_pair_has_output(&e->pair, now_us) && rc_pair_emit(&e->pair, &packet, now_us)) {
+    do {
+        if (!rc_pair_emit(&e->pair, &packet, now_us))
+            break;
         roce_packet_put(udp, &e->to, &e->path, &packet);
         packets++;
         if (packet.length < e->pair.attr.requester.mtu)
@@ -154,7 +156,7 @@ bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
         more = rc_pair_emit_train(&e->pair, &packet, TURN_PACKETS - packets, now_us);
         roce_packet_put_train(udp, &e->to, &e->path, &packet, more);
         packets += more;
-    }
+    } while (packets < TURN_PACKETS && rc_pair_has_output(&e->pair, now_us));
     udp_flush(udp);
     return packets == TURN_PACKETS;
 }
