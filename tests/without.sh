@@ -2,21 +2,28 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # without.sh - a build can leave out transports and services: nothing of them is inside, the public calls stay and say so, and
 # so does the command. All at once, with RDDP_LONG also with the tests that are left, of which the units run; and then each
-# alone.
+# alone, which is built with RDDP_LONG.
 set -euo pipefail
 cd "${RDDP_SOURCE_DIR:?}"
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 fail() { echo "without: $*" >&2; exit 1; }
 
+configure() { # FOLDER PARTS [CMAKE-OPTION...]
+    local folder=$root/$1 parts=$2
+    shift 2
+    cmake -S . -B "$folder" -DRDDP_WITHOUT="$parts" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 "$@" \
+        --log-level=WARNING >"$root/log" 2>&1 || { tail -20 "$root/log"; fail "CMake makes no build without $parts"; }
+}
+
 build() { # FOLDER PARTS TARGETS [CMAKE-OPTION...]: into $root/FOLDER, as fast as it goes
     local folder=$root/$1 parts=$2 targets
     read -ra targets <<<"$3"
-    shift 3
-    {
-        cmake -S . -B "$folder" -DRDDP_WITHOUT="$parts" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 "$@" \
-            --log-level=WARNING && cmake --build "$folder" -j "$(nproc)" --target "${targets[@]}"
-    } >"$root/log" 2>&1 || { tail -20 "$root/log"; fail "no build without $parts"; }
+    configure "$1" "$2" "${@:4}"
+    cmake --build "$folder" -j "$(nproc)" --target "${targets[@]}" >"$root/log" 2>&1 || {
+        tail -20 "$root/log"
+        fail "no build without $parts"
+    }
 }
 
 calls() { # LIBRARY: its public calls
@@ -87,9 +94,13 @@ if [ -n "${RDDP_LONG:-}" ]; then
     ctest --test-dir "$root/tests" -L unit -j "$(nproc)" >"$root/log" 2>&1 || { tail -20 "$root/log"; fail "unit tests"; }
     grep -o '[0-9]* tests failed out of [0-9]*' "$root/log"
 fi
-for part in ${RDDP_LONG:+sctp roce rpc nfs http verbs}; do
-    build "$part" "$part" 'product unit_tests'
-    echo "without $part: built"
+for part in sctp roce rpc nfs http verbs; do
+    if [ -n "${RDDP_LONG:-}" ]; then
+        build "$part" "$part" 'product unit_tests'
+        echo "without $part: built"
+    else
+        configure "$part" "$part"
+    fi
     rm -rf "${root:?}/$part"
 done
 echo "without: $parts were left out"
