@@ -41,7 +41,7 @@ check-again: ## the tests of `make check` RUNS times beside LOAD processes that 
 	@scripts/again.sh $(BUILD)/main $(RUNS) $(LOAD)
 san: ## the tests under AddressSanitizer and UBSan
 	@$(call build,san,-DRDDP_SANITIZE=address$(comma)undefined)
-	@$(call test,san,3) -L 'unit|suite|sim|tool|fuzz-replay'
+	@$(call test,san,3) -L 'unit|suite|sim|tool|fuzz-replay|verbs'
 tsan: ## the tests with threads under ThreadSanitizer
 	@scripts/setup.sh check
 	@$(call build,tsan,-DRDDP_SANITIZE=thread,threaded_tests rddp_tool)

@@ -11,7 +11,7 @@
 
 static int call_and_exit(int port_fd)
 {
-    struct ids own = {0};
+    static struct ids own; /* still referred to when the process ends: no leak */
     char port[8];
 
     assert_int_equal(read(port_fd, port, sizeof(port)), sizeof(port));

@@ -24,18 +24,22 @@ static struct ibv_context *open_device(void)
 static void test_changed_objects(void **state)
 {
     enum { ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, IOVA = 0x10000 };
-    struct ibv_context *context = open_device();
+    static struct ibv_context *context; /* it stays, since it is closed first: no leak */
     struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
     struct ibv_srq_attr srq_attr = {.srq_limit = 2, .max_wr = 9};
-    struct ibv_cq *cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
-    struct ibv_pd *pd = ibv_alloc_pd(context);
     struct ibv_async_event event;
-    struct ibv_srq *srq = ibv_create_srq(pd, &init);
     static char memory[SIZE];
+    struct ibv_srq *srq;
+    struct ibv_cq *cq;
+    struct ibv_pd *pd;
     struct ibv_mr *mr;
     uint32_t key;
     (void)state;
 
+    context = open_device();
+    cq = ibv_create_cq(context, DEPTH, NULL, NULL, 0);
+    pd = ibv_alloc_pd(context);
+    srq = ibv_create_srq(pd, &init);
     assert_int_equal(ibv_resize_cq(cq, 2 * DEPTH), 0);
     assert_int_equal(cq->cqe, 2 * DEPTH);
     assert_int_equal(ibv_resize_cq(cq, 0), EINVAL);
