@@ -150,7 +150,7 @@ int rddp_destroy_cq(struct rddp_cq *cq)
     if (cq->channel) {
         reports_withdraw(&cq->channel->reports, &cq->reporter);
         cq->channel->users--;
-        context->armed -= cq->cq.arm != CQ_QUIET;
+        context->armed -= cq_is_armed(&cq->cq);
     }
     async_leave(&cq->async);
     context->objects--;
@@ -188,6 +188,14 @@ static void ring_deferred(struct rddp_cq *cq)
         batch_ring(&cq->context->loop[__builtin_ctzll(loops)]);
 }
 
+/* Who polls a CQ that is not armed goes on, or arms it before it sleeps. By the driver. */
+static void note_poll(const struct rddp_cq *cq, struct loop *loop)
+{
+    if (!cq_is_armed(&cq->cq))
+        atomic_store_explicit(&loop->polled.armings, atomic_load_explicit(&cq->context->armings, memory_order_relaxed),
+                              memory_order_relaxed);
+}
+
 /* A poller that finds the CQ empty does the work itself, unless another thread has locked the loop. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
@@ -204,6 +212,7 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
     if (!got && n)
         ring_deferred(cq);
     if (!got && n && loop_trylock(loop = loop_to_drive(cq))) {
+        note_poll(cq, loop);
         loop_poll(loop);
         loop_unlock(loop);
         got = cq_poll(&cq->cq, wc, (uint32_t)n);
@@ -215,7 +224,8 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
     return (int)got;
 }
 
-/* `armed` is counted up before the CQ is armed, because its event counts down. Parked threads have to work again. */
+/* `armed` is counted up before the CQ is armed, because its event counts down. Parked threads have to work again: each
+ * sees that there was one more. */
 int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only)
 {
     struct rddp_context *context = cq->context;
@@ -224,6 +234,7 @@ int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only)
     if (error)
         return error;
     context->armed++;
+    context->armings++;
     if (!cq_arm(&cq->cq, solicited_only ? CQ_SOLICITED : CQ_NEXT))
         context->armed--;
     for (uint32_t i = 0; i < context->loops; i++)

@@ -27,9 +27,11 @@ void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, 
 /* Must an event be made now? Disarms the CQ if so. Called with `writing` held. */
 static bool disarm(struct cq *cq, bool solicited)
 {
-    if (cq->arm == CQ_QUIET || (cq->arm == CQ_SOLICITED && !solicited))
+    enum cq_arm arm = atomic_load_explicit(&cq->arm, memory_order_relaxed);
+
+    if (arm == CQ_QUIET || (arm == CQ_SOLICITED && !solicited))
         return false;
-    cq->arm = CQ_QUIET;
+    atomic_store_explicit(&cq->arm, CQ_QUIET, memory_order_relaxed);
     return cq->notify != NULL;
 }
 
@@ -142,7 +144,7 @@ bool cq_arm(struct cq *cq, enum cq_arm arm)
     bool was_quiet;
 
     spin_lock(&cq->writing);
-    was_quiet = cq->arm == CQ_QUIET;
+    was_quiet = !cq_is_armed(cq);
     if (arm > cq->arm)
         cq->arm = arm;
     spin_unlock(&cq->writing);

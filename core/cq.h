@@ -32,7 +32,7 @@ struct cq {
     uint32_t cqe;                   /* the capacity requested, and the limit */
     _Atomic uint32_t head, tail;    /* head: written by the writer; tail: written by the reader */
     struct spin writing, reading;   /* lock order: reading, then writing */
-    enum cq_arm arm;                /* guarded by `writing` */
+    _Atomic enum cq_arm arm;        /* changed with `writing` held */
     _Atomic bool overflowed;        /* completions were lost; never reset */
     void (*notify)(struct cq *cq);  /* called once per arming, with no lock of the CQ held */
     uint64_t (*clock_ns)(void);     /* stamps completions; set by the creator, or NULL: they have no time */
@@ -65,6 +65,11 @@ uint32_t cq_take(struct cq *cq, struct rddp_wc *wc, uint32_t n);
 static inline uint32_t cq_poll(struct cq *cq, struct rddp_wc *wc, uint32_t n)
 {
     return cq_is_empty(cq) ? 0 : cq_take(cq, wc, n);
+}
+
+static inline bool cq_is_armed(const struct cq *cq)
+{
+    return atomic_load_explicit(&cq->arm, memory_order_relaxed) != CQ_QUIET;
 }
 
 /* Arms for one event. CQ_NEXT is not weakened by a later CQ_SOLICITED (as with ibv_req_notify_cq()). Returns whether

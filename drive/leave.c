@@ -37,7 +37,7 @@ static void leave_loops(struct rddp_context *context)
         loop->wanted = 0;
         loop->parked = false;
         loop->receives_posted = loop->spans_wanted = false;
-        loop->polled_us = 0;
+        loop->polled.us = 0;
     }
 }
 
@@ -67,7 +67,7 @@ static void leave_queues(struct rddp_context *context)
         cq_leave(&cq->cq);
         reports_forget_taken(&cq->reporter);
         reports_forget_taken(&cq->async.reporter);
-        context->armed += cq->cq.arm != CQ_QUIET;
+        context->armed += cq_is_armed(&cq->cq);
     }
 }
 

@@ -3,7 +3,7 @@
  *
  * Two workers at one loop would only get in each other's way. So a thread that finds a poller at work several times in
  * a row parks: it leaves arrivals to the poller and looks back now and then. When its looks find work that is left
- * undone, it leaves the park, and arrivals wake it again. */
+ * undone, or a CQ is armed, it leaves the park, and arrivals wake it again. */
 #include "drive/thread.h"
 
 #include <errno.h>
@@ -30,6 +30,7 @@ enum {
     MISSED = 3,               /* looks in a row that found work and no poller: it leaves the park */
     HERE_US = 5,              /* a poller whose last poll is no older than this is still at work */
     LOOK_US = 600,            /* between two looks from the park: each costs a poller some microseconds */
+    LOOK_ARMED_US = 200,      /* the same while a CQ is armed: its owner may sleep, and wait for the next one */
     IDLE_US = 3000,           /* without a poll and without work for this long the thread leaves the park */
     LONG_POLL_NS = 20000,     /* a poll that takes longer than HERE_US is looked at in steps of this */
     LET_IN_NS = 20000,        /* leave the loop lock to a thread that waits, in steps of this, ... */
@@ -137,7 +138,7 @@ void loop_poll(struct loop *loop)
 {
     settle_debt(loop);
     if (!loop->context->manual) /* otherwise there is no thread that wants to know */
-        atomic_store_explicit(&loop->polled_us, reactor_now_us(), memory_order_relaxed);
+        atomic_store_explicit(&loop->polled.us, reactor_now_us(), memory_order_relaxed);
     if (loop->resting && loop->resting != loop->hot)
         loop_rouse(loop);
     if (loop->was_woken)
@@ -160,18 +161,13 @@ struct poll_stats {
     unsigned served;    /* wake-ups in a row that found a poller at work */
     uint64_t polled_us; /* when the poller that was counted last had polled */
     unsigned missed;    /* looks in a row that found work and no poller */
+    uint32_t armings;   /* the context's, when it parked */
     struct vigil vigil;
 };
 
 static uint64_t since_poll_us(const struct loop *loop)
 {
-    return reactor_now_us() - atomic_load_explicit(&loop->polled_us, memory_order_relaxed);
-}
-
-/* A CQ of the context is armed: its owner may sleep and relies on the thread. */
-static bool is_armed(const struct loop *loop)
-{
-    return atomic_load(&loop->context->armed);
+    return reactor_now_us() - atomic_load_explicit(&loop->polled.us, memory_order_relaxed);
 }
 
 static bool has_work(struct loop *loop)
@@ -182,7 +178,7 @@ static bool has_work(struct loop *loop)
 /* The time of the last poll also shows a poller that this thread has just displaced from its processor. */
 static bool poller_is_here(struct loop *loop)
 {
-    if (is_armed(loop))
+    if (loop_is_relied_on(loop))
         return false;
     if (since_poll_us(loop) <= HERE_US || !loop_trylock(loop))
         return true;
@@ -212,7 +208,7 @@ static void let_another_in(const struct loop *loop)
  * look. A long one counts as long as it lasts. */
 static bool is_new_poll(const struct loop *loop, struct poll_stats *stats)
 {
-    uint64_t polled_us = atomic_load_explicit(&loop->polled_us, memory_order_relaxed);
+    uint64_t polled_us = atomic_load_explicit(&loop->polled.us, memory_order_relaxed);
 
     if (polled_us == stats->polled_us)
         return false;
@@ -313,10 +309,16 @@ static void sleep_and_serve(struct loop *loop, struct poll_stats *stats)
     vigil_begin(loop, &stats->vigil);
 }
 
-/* In the park: until it is time for a look, or something else than a poster has woken the thread. */
-static void thread_rest(struct loop *loop)
+/* Who arms a CQ relies on the thread until it is seen to poll others. */
+static bool is_armed_anew(const struct loop *loop, const struct poll_stats *stats)
 {
-    uint64_t now_us = reactor_now_us(), end_us = now_us + LOOK_US;
+    return atomic_load(&loop->context->armings) != stats->armings;
+}
+
+/* In the park: until it is time for a look, or something else than a poster has woken the thread. */
+static void thread_rest(struct loop *loop, const struct poll_stats *stats)
+{
+    uint64_t now_us = reactor_now_us(), end_us = now_us + (loop->context->armed ? LOOK_ARMED_US : LOOK_US);
     bool is_called = false;
 
     for (; now_us < end_us && !is_called; now_us = reactor_now_us()) {
@@ -331,7 +333,7 @@ static void thread_rest(struct loop *loop)
             return;
         }
         loop_clear_wake(loop);
-        is_called = loop->batch.watch != BATCH_WOKEN || is_armed(loop);
+        is_called = loop->batch.watch != BATCH_WOKEN || is_armed_anew(loop, stats);
     }
 }
 
@@ -343,7 +345,7 @@ static void leave_park(struct loop *loop, struct poll_stats *stats)
 
 static void thread_look(struct loop *loop, struct poll_stats *stats)
 {
-    if (is_armed(loop)) {
+    if (is_armed_anew(loop, stats) || loop_is_relied_on(loop)) {
         leave_park(loop, stats);
     } else if (since_poll_us(loop) <= HERE_US) {
         stats->missed = 0;
@@ -352,7 +354,7 @@ static void thread_look(struct loop *loop, struct poll_stats *stats)
             leave_park(loop, stats);
     } else {
         do_round(loop);
-        if (++stats->missed == MISSED)
+        if (++stats->missed == MISSED || loop->context->armed)
             leave_park(loop, stats);
     }
 }
@@ -376,10 +378,12 @@ static void *thread_run(void *arg)
             sleep_and_serve(loop, &stats);
             continue;
         }
+        if (!loop->parked)
+            stats.armings = loop->context->armings;
         /* A CQ armed after this wakes us; one armed before is seen below. */
         atomic_store(&loop->parked, true);
-        if (!is_armed(loop))
-            thread_rest(loop);
+        if (!loop_is_relied_on(loop))
+            thread_rest(loop, &stats);
         if (!loop->reactor.is_cut)
             thread_look(loop, &stats);
     }

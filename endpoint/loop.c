@@ -109,6 +109,14 @@ void loops_ask_for_spans(struct rddp_context *context)
             loop_wake(&context->loop[i]);
 }
 
+bool loop_is_relied_on(const struct loop *loop)
+{
+    const struct rddp_context *context = loop->context;
+
+    return atomic_load(&context->armed) &&
+           atomic_load(&context->armings) != atomic_load_explicit(&loop->polled.armings, memory_order_relaxed);
+}
+
 bool loop_is_asked(const struct loop *loop)
 {
     return loop->arrivals || loop->spans_wanted || loop->receives_posted;

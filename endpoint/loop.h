@@ -49,6 +49,12 @@ struct doorbell_batch {
     unsigned idle_looks; /* of the loop's thread: looks in a row that found nothing deferred */
 };
 
+/* What a poller that drives a loop leaves for its thread. */
+struct poll_seen {
+    _Atomic uint64_t us;      /* when it last asked the sockets */
+    _Atomic uint32_t armings; /* the context's, when a CQ that was not armed was last polled in vain */
+};
+
 /* A loop: a context has one or more. An endpoint stays with the loop in which it was made. */
 struct loop {
     _Alignas(CACHE_LINE) struct rddp_context *context;
@@ -83,10 +89,14 @@ struct loop {
     struct doorbell_batch batch;
 
     pthread_t thread;
-    struct watch wake;          /* an eventfd that ends the thread's sleep */
-    _Atomic bool parked;        /* the thread leaves the work to a poller */
-    _Atomic uint64_t polled_us; /* when a poller last asked the sockets */
+    struct watch wake;   /* an eventfd that ends the thread's sleep */
+    _Atomic bool parked; /* the thread leaves the work to a poller */
+    struct poll_seen polled;
 };
+
+/* A CQ of the context is armed, and no other was polled since: its owner may sleep and relies on the loop's thread. Who
+ * goes on polling others does the work for it, too, as UCX does, which leaves CQs armed that it has no use for. */
+bool loop_is_relied_on(const struct loop *loop);
 
 /* Makes buffers, descriptors and locks, but no thread. 0, -ENOMEM or -EMFILE; call loop_fini() once in any case. */
 int loop_init(struct loop *loop, struct rddp_context *context);

@@ -229,6 +229,7 @@ struct rddp_context {
     _Atomic uint32_t objects;                      /* PDs, CQs, channels and devices, which keep the context open */
     _Atomic bool is_fd_known;                      /* the application has the descriptor of its loop */
     _Atomic uint32_t armed;                        /* CQs that a thread may be waiting for */
+    _Atomic uint32_t armings;                      /* how often one was armed */
     _Atomic bool stopping;                         /* the threads shall end */
     struct rddp_context *next_open, **before_open; /* guarded by fork.c's lock, as is_held: the list of contexts */
     bool is_held;                                  /* this fork() holds the context's locks */

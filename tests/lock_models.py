@@ -258,14 +258,17 @@ def doorbell(order="sc", compares=True):
                  lambda regs, last: "work that is left undone" if not any(r.get("done") for r in regs) else None)
 
 
-def park(order="sc"):
-    """The thread parks unless a CQ is armed; who arms one wakes a parked thread."""
-    thread = [("store", "parked", 1, order), ("load", "armed", "a", order), ("if", lambda r: not r["a"], 1),
-              ("store", "asleep", 1, "sc")]
-    armer = [("change", "armed", "_", lambda r, old: old + 1, order), ("load", "parked", "p", order),
+def park(order="sc", noted=lambda r, _: r["n"]):
+    """The thread parks unless a CQ was armed since others were last polled; who arms one wakes a parked thread. A poller of
+    others notes the armings that it has seen."""
+    thread = [("store", "parked", 1, order), ("load", "armings", "a", order), ("load", "polled", "s", "rlx"),
+              ("if", lambda r: r["a"] == r["s"], 1), ("store", "asleep", 1, "sc")]
+    armer = [("change", "armings", "_", lambda r, old: old + 1, order), ("load", "parked", "p", order),
              ("if", lambda r: r["p"], 1), ("store", "woken", 1, "sc")]
-    return Model({"parked": 0, "armed": 0, "asleep": 0, "woken": 0}, [thread, armer],
-                 lambda regs, last: "asleep beside an armed CQ" if last["asleep"] and not last["woken"] else None)
+    poller = [("load", "armings", "n", "rlx"), ("store", "polled", noted, "rlx")]
+    return Model({"parked": 0, "armings": 0, "polled": 0, "asleep": 0, "woken": 0}, [thread, armer, poller],
+                 lambda regs, last: "asleep beside an armed CQ" if last["asleep"] and not last["woken"] and
+                 not regs[2].get("n") else None)
 
 
 def publish(store="rel", load="acq"):
@@ -335,6 +338,7 @@ FAILS = {
     "a doorbell without orders": doorbell(order="rlx"),
     "a doorbell released without a compare": doorbell(compares=False),
     "parking without orders": park(order="rel"),
+    "a poller that notes what it has not seen": park(noted=1),
     "an index stored without release": publish(store="rlx"),
     "an index loaded without acquire": publish(load="rlx"),
     "a place that is free before the ring has room": places(room_first=False),
@@ -377,8 +381,9 @@ CODE = {
     "loop/doorbell.h": ["!(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD)",
                         "return atomic_compare_exchange_strong(&doorbell->word, &word, 0) || doorbell_answer(doorbell);"],
     "loop/doorbell.c": ["atomic_fetch_and(&doorbell->word, ~(uint32_t)DOORBELL_RUNG);"],
-    "drive/thread.c": ["atomic_store(&loop->parked, true);\n        if (!is_armed(loop))",
-                       "return atomic_load(&loop->context->armed);"],
+    "drive/thread.c": ["atomic_store(&loop->parked, true);\n        if (!loop_is_relied_on(loop))",
+                       "return atomic_load(&loop->context->armings) != stats->armings;"],
+    "endpoint/loop.c": ["atomic_load(&context->armings) != atomic_load_explicit(&loop->polled.armings, memory_order_relaxed);"],
     "core/qp.c": ["atomic_store_explicit(&qp->sq.head, head + n, memory_order_release);",
                   "return qp->attr.send_depth - atomic_load_explicit(&qp->sq.taken, memory_order_acquire);"],
     "core/complete.c": ["atomic_load_explicit(&qp->sq.head, memory_order_acquire)"],

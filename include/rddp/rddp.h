@@ -268,8 +268,9 @@ RDDP_API int rddp_destroy_cq(struct rddp_cq *cq);
 RDDP_API int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc);
 
 /* Arms the CQ: the next completion raises one event. With `solicited_only` it must be that of a solicited Send or one
- * with an error. Completions already in the CQ raise none: poll once more after arming. -EINVAL: the CQ has no
- * channel. */
+ * with an error. Completions already in the CQ raise none: poll once more after arming. A thread that has polled other
+ * CQs, which are not armed, for long and then sleeps may get the first event 200 us late, unless it arms again before.
+ * -EINVAL: the CQ has no channel. */
 RDDP_API int rddp_req_notify_cq(struct rddp_cq *cq, bool solicited_only);
 
 RDDP_API const char *rddp_wc_status_str(enum rddp_wc_status status);

@@ -80,7 +80,7 @@ static void withhold(struct endpoint_roce *e, uint64_t now_us)
     struct loop *loop = e->endpoint.loop;
     struct rddp_context *context = loop->context;
 
-    if (!e->slot->port->host->is_polled || loop->owing || context->armed || !roce_pair_may_follow(e) ||
+    if (!e->slot->port->host->is_polled || loop->owing || loop_is_relied_on(loop) || !roce_pair_may_follow(e) ||
         (context->manual && atomic_load(&loop->batch.sleepers)))
         return;
     if (rc_pair_withhold(&e->pair, now_us))

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* armed_beside.c - a CQ stays armed while its application polls another one, as UCX leaves those of its datagrams: the
+ * thread leaves the work to the poller all the same, until something is armed again or work is left undone. */
+#include <poll.h>
+
+#include "endpoint/objects.h"
+#include "tests/suite/lib/manual.h"
+
+enum {
+    WAIT_US = PAIR_WAIT_MS * 1000,
+    PAUSE_US = 2000, /* less than after which the thread takes a poller for gone */
+};
+
+static struct rddp_comp_channel *channel;
+static struct rddp_cq *beside; /* of `there`, whose loop has a thread; nothing ever comes to it */
+
+static int set_up(void **state)
+{
+    manual_open(state);
+    channel = rddp_create_comp_channel(there.context);
+    beside = rddp_create_cq(there.context, 4, NULL, channel);
+    assert_non_null(beside);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    assert_int_equal(rddp_destroy_cq(beside), 0);
+    assert_int_equal(rddp_destroy_comp_channel(channel), 0);
+    return manual_close(state);
+}
+
+static void arm(void)
+{
+    assert_int_equal(rddp_req_notify_cq(beside, false), 0);
+}
+
+/* A message from `here` for a receive of `there`. */
+static void send_to_there(void)
+{
+    struct rddp_sge sge = {(uintptr_t)here.memory, MANUAL_SIZE, rddp_mr_key(here.mr)};
+    struct rddp_sge to = {(uintptr_t)there.memory, MANUAL_SIZE, rddp_mr_key(there.mr)};
+    struct rddp_recv_wr receive = {.sg_list = &to, .num_sge = 1}, *bad_receive;
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND}, *bad;
+
+    assert_int_equal(rddp_post_recv(there.qp, &receive, &bad_receive), 0);
+    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
+}
+
+/* Messages for a poller, until the thread has seen enough of it. */
+static void poll_until_parked(void)
+{
+    uint64_t began_us = reactor_now_us();
+    struct rddp_wc wc;
+
+    while (!there.context->loop->parked) {
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+        send_to_there();
+        while (!rddp_poll_cq(there.cq, 1, &wc))
+            continue;
+        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    }
+}
+
+static void who_is_relied_on(void **state)
+{
+    const struct loop *loop = there.context->loop;
+    struct rddp_wc wc;
+
+    (void)state;
+    assert_false(loop_is_relied_on(loop));
+    arm();
+    assert_true(loop_is_relied_on(loop));
+    assert_int_equal(rddp_poll_cq(beside, 1, &wc), 0); /* as before a sleep */
+    assert_true(loop_is_relied_on(loop));
+    for (uint64_t began_us = reactor_now_us();
+         loop_is_relied_on(loop);) { /* unless the thread drives the loop just then */
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+        assert_int_equal(rddp_poll_cq(there.cq, 1, &wc), 0);
+    }
+    arm();
+    assert_true(loop_is_relied_on(loop));
+}
+
+static void the_thread_parks(void **state)
+{
+    (void)state;
+    arm();
+    poll_until_parked();
+}
+
+/* Polls until the thread is back. Returns whether this thread polled all the time: one that stops for long brings it
+ * back, too. */
+static bool poll_until_back(void)
+{
+    uint64_t began_us = reactor_now_us(), polled_us = began_us;
+    bool all_the_time = true;
+    struct rddp_wc wc;
+
+    while (there.context->loop->parked) {
+        uint64_t now_us = reactor_now_us();
+
+        assert_true(now_us - began_us < WAIT_US);
+        all_the_time &= now_us - polled_us < PAUSE_US;
+        polled_us = now_us;
+        assert_int_equal(rddp_poll_cq(there.cq, 1, &wc), 0);
+    }
+    return all_the_time && reactor_now_us() - polled_us < PAUSE_US;
+}
+
+static void it_is_back_when_a_cq_is_armed(void **state)
+{
+    uint64_t began_us = reactor_now_us();
+
+    (void)state;
+    arm();
+    for (int times = 0; times < 3;) {
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+        poll_until_parked();
+        arm(); /* a poll may follow before the thread has woken */
+        times += poll_until_back();
+    }
+}
+
+/* There are no more polls. */
+static void it_does_what_is_left_undone(void **state)
+{
+    struct rddp_wc wc;
+
+    (void)state;
+    arm();
+    for (int i = 0; i < 5; i++) {
+        poll_until_parked();
+        poll(NULL, 0, 1);
+        send_to_there();
+        for (int ms = 0; !cq_poll(&there.cq->cq, &wc, 1); ms++) {
+            assert_true(ms < PAIR_WAIT_MS);
+            poll(NULL, 0, 1);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_is_relied_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_thread_parks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_is_back_when_a_cq_is_armed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_does_what_is_left_undone, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("armed_beside", tests, NULL, NULL);
+}
