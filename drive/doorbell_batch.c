@@ -41,10 +41,16 @@ static bool batch_is_unwatched(struct doorbell_batch *batch)
            atomic_compare_exchange_strong(&batch->watch, &none, BATCH_WOKEN);
 }
 
-/* Counts the requests that were posted since the send CQ was last polled, in a burst and in the one before. */
-static void count_burst(struct rddp_qp *qp, struct rddp_cq *cq, uint32_t requests)
+static uint32_t polls_of(struct cq *cq)
 {
-    uint32_t polls = atomic_load_explicit(&cq->polls, memory_order_relaxed);
+    return atomic_load_explicit(&container_of(cq, struct rddp_cq, cq)->polls, memory_order_relaxed);
+}
+
+/* Counts the requests that were posted since one of its CQs was last polled, in a burst and in the one before. Who
+ * waits for an answer polls the receive CQ alone. */
+static void count_burst(struct rddp_qp *qp, uint32_t requests)
+{
+    uint32_t polls = polls_of(qp->qp.attr.send_cq) + polls_of(qp->qp.attr.recv_cq);
 
     if (polls != qp->polls) {
         qp->last_burst = qp->burst;
@@ -101,7 +107,7 @@ enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoi
     struct doorbell_batch *batch = &endpoint->loop->batch;
     uint64_t now_us;
 
-    count_burst(qp, cq, requests);
+    count_burst(qp, requests);
     if (!is_burst(qp) || qp->deferred + requests >= MOST)
         return BATCH_RING;
     if (qp->deferred) {

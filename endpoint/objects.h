@@ -120,8 +120,8 @@ struct rddp_qp {
     struct endpoint *endpoint;
     uint32_t deferred;          /* guarded by spin, as the next: requests posted since the bell was last rung */
     uint64_t deferred_us;       /* when the first of them was posted */
-    uint32_t burst, last_burst; /* requests posted since the send CQ was last polled, and before that */
-    uint32_t polls;             /* how often it had been polled then */
+    uint32_t burst, last_burst; /* requests posted since one of its CQs was last polled, and before that */
+    uint32_t polls;             /* how often both had been polled then */
     bool is_in_batch;           /* guarded by spin: it is in the loop's batch */
     _Atomic(struct rddp_qp *) next_in_batch; /* written before it is added to that list */
     struct qp_attr made;                     /* the attributes of creation; qp.attr holds what was agreed */

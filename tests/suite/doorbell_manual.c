@@ -17,22 +17,26 @@ static int set_up(void **state)
     return manual_open(state);
 }
 
+static void post_one(bool signalled)
+{
+    struct rddp_sge sge = {(uintptr_t)here.memory, MANUAL_SIZE, rddp_mr_key(here.mr)};
+    struct rddp_send_wr wr = {.sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = RDDP_WR_RDMA_WRITE,
+                              .send_flags = signalled ? RDDP_SEND_SIGNALED : 0,
+                              .remote_addr = (uintptr_t)there.memory,
+                              .rkey = rddp_mr_key(there.mr)};
+    struct rddp_send_wr *bad;
+
+    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
+    posted++;
+}
+
 /* Posts `n` single Writes; only the last is signalled. */
 static void post(unsigned n)
 {
-    struct rddp_sge sge = {(uintptr_t)here.memory, MANUAL_SIZE, rddp_mr_key(here.mr)};
-    struct rddp_send_wr *bad;
-
-    for (unsigned i = 0; i < n; i++, posted++) {
-        struct rddp_send_wr wr = {.sg_list = &sge,
-                                  .num_sge = 1,
-                                  .opcode = RDDP_WR_RDMA_WRITE,
-                                  .send_flags = i == n - 1 ? RDDP_SEND_SIGNALED : 0,
-                                  .remote_addr = (uintptr_t)there.memory,
-                                  .rkey = rddp_mr_key(there.mr)};
-
-        assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
-    }
+    for (unsigned i = 0; i < n; i++)
+        post_one(i == n - 1);
 }
 
 static uint64_t placed(void)
@@ -159,6 +163,29 @@ static void at_the_descriptor(void **state)
     }
 }
 
+static int set_up_apart(void **state)
+{
+    posted = 0;
+    return manual_open_apart(state);
+}
+
+/* Who waits for an answer to each message polls the receive CQ, and the other one now and then: no message waits. */
+static void who_waits_for_answers(void **state)
+{
+    struct rddp_wc wc;
+
+    (void)state;
+    for (int i = 0; i < TRIES; i++) {
+        bool signalled = i % BURST == BURST - 1;
+
+        post_one(signalled);
+        assert_int_equal(here.qp->deferred, 0);
+        assert_int_equal(rddp_poll_cq(here.recv_cq, 1, &wc), 0);
+        if (signalled)
+            poll_one();
+    }
+}
+
 static _Atomic bool is_over;
 
 static void *sleep_in_progress(void *arg)
@@ -194,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(never_polled, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(who_waits_for_answers, set_up_apart, manual_close),
         cmocka_unit_test_setup_teardown(what_sends, set_up, manual_close),
         cmocka_unit_test_setup_teardown(sleeps_not_over_completions, set_up, manual_close),
         cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, manual_close),

@@ -7,7 +7,12 @@
 struct manual_end here, there;
 static struct rddp_listener *listener;
 
-static void open_end(struct manual_end *end, bool manual)
+static struct rddp_cq *make_cq(const struct manual_end *end)
+{
+    return rddp_create_cq(end->context, 2 * MANUAL_DEPTH, NULL, NULL);
+}
+
+static void open_end(struct manual_end *end, bool manual, bool apart)
 {
     struct rddp_context_attr attr;
     struct rddp_qp_attr qp_attr;
@@ -17,10 +22,12 @@ static void open_end(struct manual_end *end, bool manual)
     end->context = rddp_open(&attr);
     end->pd = rddp_alloc_pd(end->context);
     end->events = rddp_create_event_channel(end->context);
-    end->cq = rddp_create_cq(end->context, 2 * MANUAL_DEPTH, NULL, NULL);
+    end->cq = make_cq(end);
+    end->recv_cq = apart ? make_cq(end) : end->cq;
     end->mr = rddp_reg_mr(end->pd, end->memory, MANUAL_SIZE, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
     rddp_qp_attr_init(&qp_attr);
-    qp_attr.send_cq = qp_attr.recv_cq = end->cq;
+    qp_attr.send_cq = end->cq;
+    qp_attr.recv_cq = end->recv_cq;
     qp_attr.max_send_wr = MANUAL_DEPTH;
     end->qp = rddp_create_qp(end->pd, &qp_attr);
     assert_non_null(end->qp);
@@ -38,15 +45,14 @@ struct rddp_event manual_event(struct manual_end *end, enum rddp_event_type type
     return copy;
 }
 
-int manual_open(void **state)
+static int open_ends(bool apart)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_storage addr;
     struct rddp_conn_attr attr;
 
-    (void)state;
-    open_end(&here, true);
-    open_end(&there, false);
+    open_end(&here, true, apart);
+    open_end(&there, false, apart);
     rddp_conn_attr_init(&attr);
     attr.wire.first_delay_ms = 0;
     listener = rddp_listen(there.events, (struct sockaddr *)&any, sizeof(any), 4, &attr.wire, NULL);
@@ -61,11 +67,25 @@ int manual_open(void **state)
     return 0;
 }
 
+int manual_open(void **state)
+{
+    (void)state;
+    return open_ends(false);
+}
+
+int manual_open_apart(void **state)
+{
+    (void)state;
+    return open_ends(true);
+}
+
 static void close_end(struct manual_end *end)
 {
     rddp_destroy_qp(end->qp);
     rddp_dereg_mr(end->mr);
     rddp_destroy_cq(end->cq);
+    if (end->recv_cq != end->cq)
+        rddp_destroy_cq(end->recv_cq);
     rddp_destroy_event_channel(end->events);
     assert_int_equal(rddp_dealloc_pd(end->pd), 0);
     assert_int_equal(rddp_close(end->context), 0);

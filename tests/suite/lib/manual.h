@@ -13,6 +13,7 @@ struct manual_end {
     struct rddp_pd *pd;
     struct rddp_event_channel *events;
     struct rddp_cq *cq;
+    struct rddp_cq *recv_cq; /* the same, unless the end was opened with one apart */
     struct rddp_qp *qp;
     struct rddp_mr *mr;
     uint8_t memory[MANUAL_SIZE];
@@ -23,6 +24,7 @@ extern struct manual_end here, there;
 
 /* Connect both, and close both: cmocka's set-up and tear-down of a test, whose state they leave alone. */
 int manual_open(void **state);
+int manual_open_apart(void **state); /* each with a CQ of its own for receives */
 int manual_close(void **state);
 
 /* Waits for the next event, which must be of this type, and acknowledges it. */
