@@ -95,6 +95,8 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us)
     uint64_t before = c->agreed.rx_pos;
     size_t eaten;
 
+    if (c->life.qp && c->life.qp->state == QP_ERROR)
+        conn_check(c, now_us); /* a CQ was full for what went straight: what follows comes too late */
     if (c->held)
         life_listen(&c->life, true, now_us);
     c->held = HELD_NOT;
