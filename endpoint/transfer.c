@@ -72,6 +72,16 @@ static void transfer_eat(struct endpoint *endpoint)
         stage->from = 0;
 }
 
+/* The place that a payload was read to has gone, and with it the connection: what has come of the unit is dropped. */
+static ssize_t drop_unit(struct endpoint *endpoint, bool *full)
+{
+    ssize_t n = endpoint->loop->stage.octets;
+
+    transfer_eat(endpoint);
+    *full = false;
+    return n;
+}
+
 /* Reads once, a large payload straight to its place. Returns the octets, or as tcp_recv(); *full: there may be more. */
 static ssize_t receive_to_stage(struct endpoint *endpoint, bool *full)
 {
@@ -83,9 +93,13 @@ static ssize_t receive_to_stage(struct endpoint *endpoint, bool *full)
     ssize_t n;
 
     occupy(endpoint);
-    if (endpoint->link->kind->reads_to_places && stage->octets &&
-        conn_read_to_place(conn, stage->buffer + stage->from, &stage->octets, TO_PLACE_LEAST, &place, reactor_now_us()))
-        endpoint->apart = APART_READS;
+    if (stage->octets && endpoint->link->kind->reads_to_places) {
+        if (conn_read_to_place(conn, stage->buffer + stage->from, &stage->octets, TO_PLACE_LEAST, &place,
+                               reactor_now_us()))
+            endpoint->apart = APART_READS;
+        else if (conn->life.state >= CONN_TERMINATING)
+            return drop_unit(endpoint, full);
+    }
     if (endpoint->apart) {
         endpoint->apart -= !place.octets;
         space = place.behind + APART_OCTETS;
