@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* polled_link.c - a link that is polled all the time leaves the epoll set, and is back before anything sleeps there. */
+#include <netinet/in.h>
 #include <poll.h>
 
+#include "drive/thread.h"
 #include "endpoint/objects.h"
+#include "endpoint/transfer.h"
 #include "tests/suite/lib/manual.h"
 
-enum { POLLS_MAX = 1000000, TURNS = 10 };
+enum { POLLS_MAX = 1000000, TURNS = 10, FULL = 4 * TURN_OCTETS };
 
 static uint64_t received;
 
@@ -102,6 +105,107 @@ static void at_the_descriptor(void **state)
     assert_null(here.context->loop->resting); /* its application may sleep at the descriptor at any time */
 }
 
+static void poll_one(void)
+{
+    struct rddp_wc wc;
+    int n = 0;
+
+    for (int i = 0; i < POLLS_MAX && !n; i++)
+        n = rddp_poll_cq(here.cq, 1, &wc);
+    assert_int_equal(n, 1);
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+}
+
+/* A link that rests is asked for octets alone: it comes back when it is full, and tells that there is room again. */
+static void full_while_it_rests(void **state)
+{
+    static uint8_t from[FULL], to[FULL];
+    struct rddp_sge sge = {.addr = (uintptr_t)from, .length = FULL};
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = RDDP_SEND_SIGNALED}, *bad;
+    struct rddp_mr *source = rddp_reg_mr(here.pd, from, FULL, RDDP_ACCESS_LOCAL_WRITE);
+    struct rddp_mr *target = rddp_reg_mr(there.pd, to, FULL, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
+
+    (void)state;
+    poll_until_it_rests();
+    sge.lkey = rddp_mr_key(source);
+    wr.opcode = RDDP_WR_RDMA_WRITE;
+    wr.remote_addr = (uintptr_t)to;
+    wr.rkey = rddp_mr_key(target);
+    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
+    poll_one();
+    assert_int_equal(rddp_dereg_mr(source), 0);
+    assert_int_equal(rddp_dereg_mr(target), 0);
+}
+
+/* Who waits for anything but octets stays in the epoll set, which tells of it. */
+static void writers_do_not_rest(void **state)
+{
+    struct loop *loop = here.context->loop;
+    struct endpoint *endpoint;
+
+    (void)state;
+    poll_until_it_rests();
+    loop_lock(loop);
+    loop_rouse(loop);
+    endpoint = loop->hot;
+    endpoint_hold(endpoint);
+    link_want(endpoint->link, LINK_WANT_READ | LINK_WANT_WRITE);
+    assert_int_equal(link_rest(endpoint->link, true), 0);
+    assert_true(reactor_sleep(&loop->reactor, 0));
+    link_want(endpoint->link, LINK_WANT_READ);
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
+    loop_unlock(loop);
+}
+
+static struct rddp_qp *second_of(const struct manual_end *end)
+{
+    struct rddp_qp_attr attr;
+
+    rddp_qp_attr_init(&attr);
+    attr.send_cq = attr.recv_cq = end->cq;
+    return rddp_create_qp(end->pd, &attr);
+}
+
+/* `there` connects a second queue pair to one of `here`. */
+static void connect_second(struct rddp_qp *from, struct rddp_qp *to)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rddp_listener *listener;
+    struct rddp_conn_attr attr;
+    struct sockaddr_storage addr;
+
+    rddp_conn_attr_init(&attr);
+    attr.wire.first_delay_ms = 0;
+    listener = rddp_listen(here.events, (struct sockaddr *)&any, sizeof(any), 1, &attr.wire, NULL);
+    assert_non_null(listener);
+    assert_int_equal(rddp_listener_addr(listener, &addr), 0);
+    assert_int_equal(rddp_connect(from, there.events, (struct sockaddr *)&addr, sizeof(any), &attr), 0);
+    assert_int_equal(rddp_accept(manual_event(&here, RDDP_EVENT_CONNECT_REQUEST).request, to, NULL), 0);
+    manual_event(&there, RDDP_EVENT_ESTABLISHED);
+    manual_event(&here, RDDP_EVENT_ESTABLISHED);
+    assert_int_equal(rddp_destroy_listener(listener), 0);
+}
+
+/* From here on the poller asks another link, and the one that rested has to be in the epoll set. */
+static void another_speaks(void **state)
+{
+    struct rddp_recv_wr receive = {.num_sge = 0}, *bad_receive;
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND}, *bad;
+    struct rddp_qp *from = second_of(&there), *to = second_of(&here);
+
+    (void)state;
+    connect_second(from, to);
+    poll_until_it_rests();
+    assert_int_equal(rddp_post_recv(to, &receive, &bad_receive), 0);
+    assert_int_equal(rddp_post_send(from, &wr, &bad), 0);
+    poll_one();
+    assert_ptr_not_equal(here.context->loop->hot, here.context->loop->resting);
+    send_one();
+    poll_one();
+    rddp_destroy_qp(to);
+    rddp_destroy_qp(from);
+}
+
 /* The peer ends the connection of a link that rests: a poller sees it, and then the application that waits for it. */
 static void the_end_is_seen(void **state)
 {
@@ -118,6 +222,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_sleeper_is_woken, set_up, manual_close),
         cmocka_unit_test_setup_teardown(rounds_without_sleep, set_up, manual_close),
         cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(full_while_it_rests, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(writers_do_not_rest, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(another_speaks, set_up, manual_close),
         cmocka_unit_test_setup_teardown(the_end_is_seen, set_up, manual_close),
     };
 

@@ -52,6 +52,28 @@ static void whole_messages(void **state)
     assert_int_equal(h.side.qp.rx_octets, 1 + LENGTH + HALF + 2 * LENGTH);
 }
 
+static unsigned events;
+
+static void count_event(struct cq *cq)
+{
+    (void)cq;
+    events++;
+}
+
+/* A CQ that is armed for solicited messages passes over the others. */
+static void solicited(void **state)
+{
+    (void)state;
+    begin(2);
+    events = 0;
+    h.side.recv_cq.notify = count_event;
+    cq_arm(&h.side.recv_cq, CQ_SOLICITED);
+    assert_true(goes_straight(a_send(1, 0, octets, 1, SEG_LAST)));
+    assert_int_equal(events, 0);
+    assert_true(goes_straight(a_send(2, 0, octets, 1, SEG_LAST | SEG_SOLICITED)));
+    assert_int_equal(events, 1);
+}
+
 /* What is only begun starts a time limit, and what ends it stops that. */
 static void parts(void **state)
 {
@@ -168,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(whole_messages, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(solicited, set_up, tear_down),
         cmocka_unit_test_setup_teardown(parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cut_unit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_messages, set_up, tear_down),
