@@ -95,6 +95,7 @@ static void at_the_descriptor(void **state)
     (void)state;
     poll_until_it_rests();
     fd.fd = rddp_progress_fd(here.context);
+    assert_null(here.context->loop->resting); /* an old timer may end the sleep below as well */
     send_one();
     while (!has_come()) {
         assert_int_equal(poll(&fd, 1, PAIR_WAIT_MS), 1);
