@@ -207,6 +207,59 @@ static void another_speaks(void **state)
     rddp_destroy_qp(from);
 }
 
+/* What has to be answered is, although nothing but polls drives this end. */
+static void reads_are_answered(void **state)
+{
+    uint8_t to[MANUAL_SIZE];
+    struct rddp_mr *source = rddp_reg_mr(here.pd, here.memory, MANUAL_SIZE, RDDP_ACCESS_REMOTE_READ);
+    struct rddp_mr *sink = rddp_reg_mr(there.pd, to, MANUAL_SIZE, RDDP_ACCESS_LOCAL_WRITE);
+    struct rddp_sge sge = {(uintptr_t)to, MANUAL_SIZE, rddp_mr_key(sink)};
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_READ}, *bad;
+    struct rddp_wc wc;
+
+    (void)state;
+    wr.send_flags = RDDP_SEND_SIGNALED;
+    wr.remote_addr = (uintptr_t)here.memory;
+    wr.rkey = rddp_mr_key(source);
+    poll_until_it_rests();
+    for (int turn = 0; turn < TURNS; turn++) {
+        int n = 0;
+
+        assert_int_equal(rddp_post_send(there.qp, &wr, &bad), 0);
+        for (int i = 0; i < POLLS_MAX && !n; i++) {
+            assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
+            n = rddp_poll_cq(there.cq, 1, &wc);
+        }
+        assert_int_equal(n, 1);
+        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    }
+    assert_int_equal(rddp_dereg_mr(source), 0);
+    assert_int_equal(rddp_dereg_mr(sink), 0);
+}
+
+/* When the connection is gone, no poll asks its link, or rouses it. */
+static void polls_see_the_end(void **state)
+{
+    struct loop *loop = here.context->loop;
+    struct rddp_wc wc;
+    bool is_over = false;
+
+    (void)state;
+    poll_until_it_rests();
+    assert_int_equal(rddp_disconnect(there.qp), 0);
+    for (int i = 0; i < POLLS_MAX && !is_over; i++) {
+        (void)rddp_poll_cq(here.cq, 1, &wc);
+        loop_lock(loop);
+        is_over = !loop->endpoints;
+        loop_unlock(loop);
+    }
+    assert_true(is_over);
+    assert_null(loop->resting);
+    assert_null(loop->hot);
+    manual_event(&here, RDDP_EVENT_DISCONNECTED);
+    manual_event(&there, RDDP_EVENT_DISCONNECTED);
+}
+
 /* The peer ends the connection of a link that rests: a poller sees it, and then the application that waits for it. */
 static void the_end_is_seen(void **state)
 {
@@ -226,6 +279,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(full_while_it_rests, set_up, manual_close),
         cmocka_unit_test_setup_teardown(writers_do_not_rest, set_up, manual_close),
         cmocka_unit_test_setup_teardown(another_speaks, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(reads_are_answered, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(polls_see_the_end, set_up, manual_close),
         cmocka_unit_test_setup_teardown(the_end_is_seen, set_up, manual_close),
     };
 
