@@ -203,7 +203,8 @@ uint32_t qp_take_answer_train(struct qp *qp, struct emit *e, uint32_t each, uint
 enum fault qp_gather_again(struct qp *qp, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length, struct emit *e)
 {
     e->spans = 0;
-    return length ? emit_add_span(qp, e, key, offset, rest, length, RDDP_ACCESS_REMOTE_READ) : FAULT_NONE;
+    return length ? emit_add_span(qp, e, key, offset, rest, length, remote_right(qp, RDDP_ACCESS_REMOTE_READ))
+                  : FAULT_NONE;
 }
 
 /* --- arriving ------------------------------------------------------------------------------------------------ */

@@ -267,6 +267,26 @@ static void no_right(void **state)
     close_world();
 }
 
+/* ROCE-RSP-10: nor may a request be read that has the PSN of an old one. */
+static void no_right_to_read_again(void **state)
+{
+    struct bth read;
+
+    (void)state;
+    open_usual();
+    offer_receive(1, 100);
+    says(packet(BTH_SEND, ONLY | ASK, PEER, 10));
+    hear_ack(PEER, ACK, 1);
+    read = packet(BTH_READ_REQUEST, ONLY, PEER, 0);
+    read.dma_length = 100;
+    says(read);
+    hear_message(PEER, BTH_READ_RESPONSE, ONLY, 100);
+    says(read);
+    w.side->qp.attr.refused = RDDP_ACCESS_REMOTE_READ;
+    hear_nothing();
+    close_world();
+}
+
 /* ROCE-RSP-16 */
 static void invalidates(void **state)
 {
@@ -487,6 +507,7 @@ int main(void)
         cmocka_unit_test(too_long),
         cmocka_unit_test(bad_keys),
         cmocka_unit_test(no_right),
+        cmocka_unit_test(no_right_to_read_again),
         cmocka_unit_test(invalidates),
         cmocka_unit_test(unreliable),
         cmocka_unit_test(read_breaks_off),
