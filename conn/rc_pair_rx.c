@@ -131,7 +131,8 @@ static void rc_pair_rx_take(struct rc_pair *p, const struct bth *b, uint64_t now
         rc_pair_rx_broken(p, b, FAULT_PACKET, now_us);
 }
 
-/* With it those that have waited for their turn, until one of them cannot be executed. */
+/* With it those that have waited for their turn, until one of them cannot be executed. A key that one of them
+ * invalidates is out of use before the next, as it is between packets that arrive. */
 static void rc_pair_rx_request(struct rc_pair *p, const struct bth *b, uint64_t now_us)
 {
     uint64_t before;
@@ -139,6 +140,8 @@ static void rc_pair_rx_request(struct rc_pair *p, const struct bth *b, uint64_t 
     do {
         before = p->responder.expected;
         rc_pair_rx_take(p, b, now_us);
+        if (life_is_invalidating(&p->life))
+            rc_pair_check(p, now_us);
     } while (p->responder.expected != before && (b = rc_responder_kept(&p->responder)));
 }
 

@@ -119,6 +119,33 @@ static void out_of_sequence(void **state)
     close_world();
 }
 
+/* ROCE-RSP-16: a key is invalidated in its turn, and what waits behind that need not come again: the thread that
+ * executes it uses the region no more. */
+static void invalidated_in_turn(void **state)
+{
+    struct epoch_reader reader[1] = {0};
+    struct bth b;
+
+    (void)state;
+    open_cells(CELLS);
+    epochs_init(&w.net.engine.mrs.epochs, reader, 1);
+    epoch_enter(&w.net.engine.mrs.epochs, reader);
+    w.pair->life.reader = reader;
+    b = packet(BTH_SEND, ONLY | BTH_INVALIDATE, PEER + 1, 10);
+    b.immediate = w.region->key;
+    says(b);
+    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    says(send_at(PEER + 2));
+    says(packet(BTH_WRITE, ONLY, PEER + 3, 8));
+    says(packet(BTH_WRITE, ONLY, PEER, 8));
+    hear_ack(PEER + 3, AETH_NAK | NAK_REMOTE_ACCESS, 3);
+    assert_int_equal(expect_wc(&w.side->recv_cq, 1, RDDP_WC_SUCCESS).invalidated_rkey, w.region->key);
+    expect_wc(&w.side->recv_cq, 2, RDDP_WC_SUCCESS);
+    assert_memory_equal(w.region->base, packet(BTH_WRITE, 0, 0, 0).data, 8);
+    epoch_leave(reader);
+    close_world();
+}
+
 /* ROCE-RSP-06: a message that finds no receive comes again, those behind it need not. */
 static void no_receive(void **state)
 {
@@ -290,12 +317,10 @@ static void ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_turn),        cmocka_unit_test(several_gaps),
-        cmocka_unit_test(judged_in_turn), cmocka_unit_test(out_of_sequence),
-        cmocka_unit_test(no_receive),     cmocka_unit_test(answers),
-        cmocka_unit_test(limits),         cmocka_unit_test(read_is_no_hole),
-        cmocka_unit_test(exhausted),      cmocka_unit_test(unreliable),
-        cmocka_unit_test(ends),
+        cmocka_unit_test(in_turn),         cmocka_unit_test(several_gaps), cmocka_unit_test(judged_in_turn),
+        cmocka_unit_test(out_of_sequence), cmocka_unit_test(no_receive),   cmocka_unit_test(invalidated_in_turn),
+        cmocka_unit_test(answers),         cmocka_unit_test(limits),       cmocka_unit_test(exhausted),
+        cmocka_unit_test(read_is_no_hole), cmocka_unit_test(unreliable),   cmocka_unit_test(ends),
     };
 
     return cmocka_run_group_tests_name("roce_kept", tests, NULL, NULL);
