@@ -42,8 +42,9 @@ static void in_turn(void **state)
     says(send_at(PEER + 1));
     hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
     says(send_at(PEER + 3));
+    says(send_at(PEER + 3)); /* twice, behind the others */
     says(send_at(PEER + 2)); /* in another order */
-    says(send_at(PEER + 2)); /* twice */
+    says(send_at(PEER + 2)); /* twice, before another */
     hear_nothing();
     expect_quiet(&w.side->recv_cq);
     assert_int_equal(kept(), 3);
@@ -58,6 +59,19 @@ static void in_turn(void **state)
     says(packet(BTH_SEND, ONLY | ASK, PEER + 4, 10));
     hear_ack(PEER + 4, ACK, 5);
     expect_received(5, 5);
+    close_world();
+}
+
+/* A gap that closes before its NAK has left draws none. */
+static void closed_at_once(void **state)
+{
+    (void)state;
+    open_cells(CELLS);
+    says(send_at(PEER + 1));
+    says(send_at(PEER));
+    hear_ack(PEER + 1, ACK, 2);
+    hear_nothing();
+    expect_received(1, 2);
     close_world();
 }
 
@@ -317,10 +331,19 @@ static void ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_turn),         cmocka_unit_test(several_gaps), cmocka_unit_test(judged_in_turn),
-        cmocka_unit_test(out_of_sequence), cmocka_unit_test(no_receive),   cmocka_unit_test(invalidated_in_turn),
-        cmocka_unit_test(answers),         cmocka_unit_test(limits),       cmocka_unit_test(exhausted),
-        cmocka_unit_test(read_is_no_hole), cmocka_unit_test(unreliable),   cmocka_unit_test(ends),
+        cmocka_unit_test(in_turn),
+        cmocka_unit_test(closed_at_once),
+        cmocka_unit_test(several_gaps),
+        cmocka_unit_test(judged_in_turn),
+        cmocka_unit_test(out_of_sequence),
+        cmocka_unit_test(no_receive),
+        cmocka_unit_test(invalidated_in_turn),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(exhausted),
+        cmocka_unit_test(read_is_no_hole),
+        cmocka_unit_test(unreliable),
+        cmocka_unit_test(ends),
     };
 
     return cmocka_run_group_tests_name("roce_kept", tests, NULL, NULL);
