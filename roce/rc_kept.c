@@ -15,6 +15,7 @@ void rc_pool_init(struct rc_pool *pool, void *buffer, uint32_t cells)
 {
     *pool =
         (struct rc_pool){.cell = buffer, .octets = (uint8_t *)buffer + cells * sizeof(struct rc_cell), .cells = cells};
+    pool->ends.older = pool->ends.newer = &pool->ends;
 }
 
 uint32_t rc_pool_free(const struct rc_pool *pool)
@@ -26,11 +27,44 @@ uint32_t rc_pool_free(const struct rc_pool *pool)
     return count;
 }
 
-/* The place that was left last comes first: its memory is there, and near. */
-static struct rc_cell *take_cell(struct rc_pool *pool)
+static void leave_line(struct rc_kept *kept)
 {
-    struct rc_cell *cell = pool->free;
+    if (!kept->older)
+        return;
+    kept->older->newer = kept->newer;
+    kept->newer->older = kept->older;
+    kept->older = kept->newer = NULL;
+}
 
+static void become_newest(struct rc_kept *kept)
+{
+    struct rc_kept *ends = &kept->pool->ends;
+
+    leave_line(kept);
+    kept->asked = kept->pool->asked;
+    kept->older = ends->older;
+    kept->newer = ends;
+    kept->older->newer = ends->older = kept;
+}
+
+static void oldest_gives_way(struct rc_pool *pool, const struct rc_kept *to)
+{
+    struct rc_kept *oldest = pool->ends.newer == to ? to->newer : pool->ends.newer;
+
+    if (oldest != &pool->ends && pool->asked - oldest->asked > pool->cells)
+        rc_kept_clear(oldest);
+}
+
+/* The place that was left last comes first: its memory is there, and near. */
+static struct rc_cell *take_cell(struct rc_kept *kept)
+{
+    struct rc_pool *pool = kept->pool;
+    struct rc_cell *cell;
+
+    pool->asked++;
+    if (!pool->free && pool->begun == pool->cells)
+        oldest_gives_way(pool, kept);
+    cell = pool->free;
     if (cell)
         pool->free = cell->next;
     else if (pool->begun < pool->cells)
@@ -79,7 +113,7 @@ bool rc_kept_put(struct rc_kept *kept, const struct bth *b, uint64_t position, u
         (position > known && position - known > RC_KEEP_HOLE))
         return false;
     at = rc_kept_place(kept, position);
-    cell = at ? take_cell(kept->pool) : NULL;
+    cell = at ? take_cell(kept) : NULL;
     if (!cell)
         return false;
     *cell = (struct rc_cell){.position = position, .end = kept_end(b, position, mtu), .next = *at, .bth = *b};
@@ -87,6 +121,7 @@ bool rc_kept_put(struct rc_kept *kept, const struct bth *b, uint64_t position, u
     *at = cell;
     if (!cell->next)
         kept->last = cell;
+    become_newest(kept);
     return true;
 }
 
@@ -98,8 +133,10 @@ const struct bth *rc_kept_at(struct rc_kept *kept, uint64_t position)
         kept->first = cell->next;
         leave_cell(kept->pool, cell);
     }
-    if (!cell)
+    if (!cell) {
         kept->last = NULL;
+        leave_line(kept);
+    }
     return cell && cell->position == position ? &cell->bth : NULL;
 }
 

@@ -25,20 +25,24 @@ struct rc_cell {
     struct bth bth; /* its data are the octets of this place */
 };
 
+/* The packets of a queue pair. */
+struct rc_kept {
+    struct rc_pool *pool; /* NULL: nothing is kept */
+    struct rc_cell *first, *last;
+    struct rc_kept *older, *newer; /* neighbours in the pool, while there are any, by when one was kept last */
+    uint32_t asked;                /* of the pool, at that time */
+};
+
 struct rc_pool {
     struct rc_cell *cell;  /* the caller's */
     uint8_t *octets;       /* BTH_MTU_MAX for each, behind the cells */
     uint32_t cells, begun; /* how many there are, and how many were ever used */
     struct rc_cell *free;
+    struct rc_kept ends; /* the newest is the older one of it, the oldest the newer */
+    uint32_t asked;      /* counts the packets that a place was wanted for */
 };
 
-/* The packets of a queue pair. */
-struct rc_kept {
-    struct rc_pool *pool; /* NULL: nothing is kept */
-    struct rc_cell *first, *last;
-};
-
-/* `buffer` has rc_pool_size() octets, is aligned for any type, and stays the caller's. */
+/* `buffer` has rc_pool_size() octets, is aligned for any type, and stays the caller's, as the pool does where it is. */
 size_t rc_pool_size(uint32_t cells);
 void rc_pool_init(struct rc_pool *pool, void *buffer, uint32_t cells);
 
@@ -46,7 +50,8 @@ void rc_pool_init(struct rc_pool *pool, void *buffer, uint32_t cells);
 uint32_t rc_pool_free(const struct rc_pool *pool);
 
 /* Keeps a copy of the packet at this position, behind `expected`. Returns false: it is there already, too far away, too
- * long for the path MTU, or the pool is empty. */
+ * long for the path MTU, or the pool is empty. Those of another queue pair give way if it has kept nothing more while a
+ * place was wanted as often as there are places: its peer may be gone. */
 bool rc_kept_put(struct rc_kept *kept, const struct bth *b, uint64_t position, uint64_t expected, uint32_t mtu);
 
 /* Forgets those before this position. Returns the packet at it, which stays until then, or NULL. */

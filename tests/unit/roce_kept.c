@@ -296,6 +296,46 @@ static void exhausted(void **state)
     close_world();
 }
 
+static bool keeps(struct rc_kept *kept, uint64_t position)
+{
+    const struct bth b = {.op = BTH_SEND};
+
+    return rc_kept_put(kept, &b, position, PEER, MTU);
+}
+
+/* A queue pair whose peer says no more gives way to those that lose packets, when as many were to be kept as there are
+ * places; none gives way to itself, nor to one that keeps packets as often. */
+static void silent_gives_way(void **state)
+{
+    struct rc_kept silent = {.pool = &w.net.pool}, other = {.pool = &w.net.pool};
+    void *memory = malloc(rc_pool_size(4));
+
+    (void)state;
+    assert_non_null(memory);
+    rc_pool_init(&w.net.pool, memory, 4);
+    assert_true(keeps(&other, PEER + 1));
+    for (uint32_t i = 1; i <= 3; i++)
+        assert_true(keeps(&silent, PEER + i));
+    for (uint32_t i = 0; i < 4; i++)
+        assert_false(keeps(&other, PEER + 2));
+    assert_true(keeps(&other, PEER + 2));
+    assert_null(rc_kept_at(&silent, PEER + 1));
+    assert_int_equal(rc_pool_free(&w.net.pool), 2);
+
+    assert_true(keeps(&silent, PEER + 1));
+    assert_true(keeps(&other, PEER + 3));
+    for (uint32_t i = 0; i < 3; i++)
+        assert_false(keeps(&other, PEER + 4 + i));
+    assert_true(keeps(&other, PEER + 4));
+    for (uint32_t i = 0; i < 100; i++)
+        assert_false(keeps(&other, PEER + 5 + i % 10));
+    for (uint32_t i = 1; i <= 4; i++)
+        assert_non_null(rc_kept_at(&other, PEER + i));
+    rc_kept_clear(&other);
+    assert_int_equal(rc_pool_free(&w.net.pool), 4);
+    free(memory);
+}
+
 /* ROCE-RSP-18: an unreliable connection keeps nothing. */
 static void unreliable(void **state)
 {
@@ -341,6 +381,7 @@ int main(void)
         cmocka_unit_test(answers),
         cmocka_unit_test(limits),
         cmocka_unit_test(exhausted),
+        cmocka_unit_test(silent_gives_way),
         cmocka_unit_test(read_is_no_hole),
         cmocka_unit_test(unreliable),
         cmocka_unit_test(ends),
