@@ -279,13 +279,38 @@ static void windows(void **state)
     assert_int_equal(from, RC_KEEP_SPAN + 1);
 }
 
+/* A Read with more PSNs than the peer keeps packets is asked for again once, then comes what is behind it. */
+static void long_read_lost(void **state)
+{
+    static struct rc_request ring[2];
+    const struct rc_requester_attr attr = {.mtu = MTU, .timeout_us = 1000000, .retries = 7};
+    struct rc_requester q;
+    struct rc_outgoing out;
+
+    (void)state;
+    rc_requester_init(&q, &attr, ring, 2);
+    q.congestion.window = 8 * RC_KEEP_SPAN;
+    q.skip.keeps = true;
+    rc_requester_add(&q, RC_READ, 2 * RC_KEEP_SPAN * MTU, 0, true);
+    rc_requester_add(&q, RC_MESSAGE, 3 * MTU, 1, true);
+    assert_int_equal(sends(&q, &out), 4);
+    rc_requester_acknowledged(&q, psn_wire(q.una), AETH_NAK | NAK_SEQUENCE, 1);
+    assert_true(rc_requester_next(&q, &out, 1));
+    assert_int_equal(out.name, 0);
+    assert_int_equal(out.length, 2 * RC_KEEP_SPAN * MTU);
+    assert_true(rc_requester_next(&q, &out, 1));
+    assert_int_equal(out.name, 1);
+    assert_true(out.first);
+    assert_int_equal(sends(&q, &out), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_gap),  cmocka_unit_test(another_gap), cmocka_unit_test(many_gaps),
         cmocka_unit_test(unlearn),  cmocka_unit_test(not_learned), cmocka_unit_test(timed_out),
         cmocka_unit_test(late),     cmocka_unit_test(not_ready),   cmocka_unit_test(read_lost),
-        cmocka_unit_test(no_train), cmocka_unit_test(windows),
+        cmocka_unit_test(no_train), cmocka_unit_test(windows),     cmocka_unit_test(long_read_lost),
     };
 
     return cmocka_run_group_tests_name("roce_skip", tests, NULL, NULL);
