@@ -217,6 +217,25 @@ static void read_lost(void **state)
     close_world();
 }
 
+/* A gap behind responses that were lost: both are sent again, and what is between. */
+static void responses_lost(void **state)
+{
+    (void)state;
+    open_knowing();
+    acknowledges(NEXT + MORE - 1, ACK);
+    request_read(3, 3 * MTU);
+    request_send(4, 3 * MTU);
+    hear_message(NEXT + MORE, BTH_READ_REQUEST, ONLY, 0);
+    for (uint32_t i = 3; i < 6; i++)
+        assert_int_equal(hear()->psn, (NEXT + MORE + i) & BTH_MASK24);
+    naks(NEXT + MORE + 4);
+    hear_message(NEXT + MORE, BTH_READ_REQUEST, ONLY, 0);
+    for (uint32_t i = 3; i < 6; i++)
+        assert_int_equal(hear()->psn, (NEXT + MORE + i) & BTH_MASK24);
+    hear_nothing();
+    close_world();
+}
+
 /* No packet of a train leaves before the lost one. */
 static void no_train(void **state)
 {
@@ -279,38 +298,56 @@ static void windows(void **state)
     assert_int_equal(from, RC_KEEP_SPAN + 1);
 }
 
-/* A Read with more PSNs than the peer keeps packets is asked for again once, then comes what is behind it. */
-static void long_read_lost(void **state)
+/* A Read with more PSNs than the peer keeps packets, and a message of three, in this order: the first packet of the
+ * first is lost. */
+static void lose_first_of(struct rc_requester *q, enum rc_kind first)
 {
     static struct rc_request ring[2];
     const struct rc_requester_attr attr = {.mtu = MTU, .timeout_us = 1000000, .retries = 7};
+    struct rc_outgoing out;
+
+    rc_requester_init(q, &attr, ring, 2);
+    q->congestion.window = 8 * RC_KEEP_SPAN;
+    q->skip.keeps = true;
+    for (uint32_t name = 0; name < 2; name++) {
+        enum rc_kind kind = name ? RC_READ + RC_MESSAGE - first : first;
+
+        rc_requester_add(q, kind, (kind == RC_READ ? 2 * RC_KEEP_SPAN : 3) * MTU, name, true);
+    }
+    assert_int_equal(sends(q, &out), 4);
+    rc_requester_acknowledged(q, psn_wire(q->una), AETH_NAK | NAK_SEQUENCE, 1);
+    assert_true(rc_requester_next(q, &out, 1));
+    assert_int_equal(out.position, q->una);
+}
+
+/* The Read is asked for again once, then comes what is behind it; or all of the Read that was not kept whole. */
+static void long_read(void **state)
+{
     struct rc_requester q;
     struct rc_outgoing out;
 
     (void)state;
-    rc_requester_init(&q, &attr, ring, 2);
-    q.congestion.window = 8 * RC_KEEP_SPAN;
-    q.skip.keeps = true;
-    rc_requester_add(&q, RC_READ, 2 * RC_KEEP_SPAN * MTU, 0, true);
-    rc_requester_add(&q, RC_MESSAGE, 3 * MTU, 1, true);
-    assert_int_equal(sends(&q, &out), 4);
-    rc_requester_acknowledged(&q, psn_wire(q.una), AETH_NAK | NAK_SEQUENCE, 1);
-    assert_true(rc_requester_next(&q, &out, 1));
-    assert_int_equal(out.name, 0);
-    assert_int_equal(out.length, 2 * RC_KEEP_SPAN * MTU);
+    lose_first_of(&q, RC_READ);
     assert_true(rc_requester_next(&q, &out, 1));
     assert_int_equal(out.name, 1);
     assert_true(out.first);
     assert_int_equal(sends(&q, &out), 2);
+
+    lose_first_of(&q, RC_MESSAGE);
+    assert_true(rc_requester_next(&q, &out, 1));
+    assert_int_equal(out.name, 1);
+    assert_int_equal(out.length, 2 * RC_KEEP_SPAN * MTU);
+    assert_int_equal(sends(&q, &out), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_gap),  cmocka_unit_test(another_gap), cmocka_unit_test(many_gaps),
-        cmocka_unit_test(unlearn),  cmocka_unit_test(not_learned), cmocka_unit_test(timed_out),
-        cmocka_unit_test(late),     cmocka_unit_test(not_ready),   cmocka_unit_test(read_lost),
-        cmocka_unit_test(no_train), cmocka_unit_test(windows),     cmocka_unit_test(long_read_lost),
+        cmocka_unit_test(one_gap),        cmocka_unit_test(another_gap), cmocka_unit_test(many_gaps),
+        cmocka_unit_test(unlearn),        cmocka_unit_test(not_learned), cmocka_unit_test(timed_out),
+        cmocka_unit_test(late),           cmocka_unit_test(not_ready),   cmocka_unit_test(read_lost),
+        cmocka_unit_test(no_train),       cmocka_unit_test(windows),     cmocka_unit_test(long_read),
+        cmocka_unit_test(responses_lost),
     };
 
     return cmocka_run_group_tests_name("roce_skip", tests, NULL, NULL);
