@@ -175,6 +175,14 @@ static void response_lost(void **state)
     expect_quiet(&w.side->send_cq);
     hear_message(FIRST, BTH_READ_REQUEST, ONLY, 0);
     hear_message(FIRST + 1, BTH_SEND, ONLY, 5);
+    acknowledges(FIRST + 1, ACK); /* once for each gap */
+    hear_nothing();
+    waits(rc_net_attr().requester.timeout_us); /* and for each time-out: the next answer is of what was sent again */
+    hear_message(FIRST, BTH_READ_REQUEST, ONLY, 0);
+    hear_message(FIRST + 1, BTH_SEND, ONLY, 5);
+    acknowledges(FIRST + 1, ACK);
+    hear_message(FIRST, BTH_READ_REQUEST, ONLY, 0);
+    hear_message(FIRST + 1, BTH_SEND, ONLY, 5);
     responds(FIRST, ONLY, 10);
     acknowledges(FIRST + 1, ACK);
     expect_wc(&w.side->send_cq, 1, RDDP_WC_SUCCESS);
