@@ -94,12 +94,32 @@ static void response_train_without_region(void **state)
     }
 }
 
+/* Nor is any of it sent when the queue pair loses the right. */
+static void response_train_without_right(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        open_usual();
+        says(asks_for(PEER, 0, 4 * MTU));
+        if (again) {
+            while (rc_pair_emit(w.pair, &w.out, w.net.now_us))
+                ;
+            says(asks_for(PEER, 0, 4 * MTU));
+        }
+        hear_message(PEER, BTH_READ_RESPONSE, BTH_FIRST, MTU);
+        w.side->qp.attr.refused = RDDP_ACCESS_REMOTE_READ;
+        assert_int_equal(train(100), 0);
+        close_world();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(response_trains),
         cmocka_unit_test(trains_in_turn),
         cmocka_unit_test(response_train_without_region),
+        cmocka_unit_test(response_train_without_right),
     };
 
     return cmocka_run_group_tests_name("roce_trains", tests, NULL, NULL);
