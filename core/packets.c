@@ -323,6 +323,14 @@ static enum fault packets_place(struct qp *qp, const struct seg *seg)
     return fault == FAULT_NOT_NOW ? FAULT_NONE : fault; /* the message is withheld */
 }
 
+/* A message that has waited for its invalidation; it may wait on. */
+static enum fault packets_resume(struct qp *qp)
+{
+    enum fault fault = packets_deliver(qp);
+
+    return fault == FAULT_NOT_NOW ? FAULT_NONE : fault;
+}
+
 /* Nothing comes out of order: the transport keeps it. */
 static enum fault place_never(struct qp *qp, const struct seg *seg)
 {
@@ -342,5 +350,5 @@ const struct numbering numbering_packets = {
     .place = packets_place,
     .place_early = place_never,
     .advance = packets_advance,
-    .resume = packets_deliver,
+    .resume = packets_resume,
 };

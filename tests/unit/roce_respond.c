@@ -306,6 +306,41 @@ static void invalidates(void **state)
     close_world();
 }
 
+/* While other threads use the region nothing else is executed, and no NAK asks for what was put off. */
+static void invalidates_late(void **state)
+{
+    struct epoch_reader readers[2] = {0};
+    struct bth b;
+
+    (void)state;
+    open_usual();
+    epochs_init(&w.net.engine.mrs.epochs, readers, 2);
+    for (int i = 0; i < 2; i++)
+        epoch_enter(&w.net.engine.mrs.epochs, &readers[i]);
+    w.pair->life.reader = &readers[0];
+    for (uint64_t i = 1; i <= 3; i++)
+        offer_receive(i, 100);
+    b = packet(BTH_SEND, ONLY | BTH_INVALIDATE, PEER, 10);
+    b.immediate = w.region->key;
+    says(b);
+    says(packet(BTH_SEND, ONLY, PEER + 1, 10));
+    says(packet(BTH_SEND, ONLY, PEER + 2, 10));
+    waits(RC_ACK_DELAY_US);
+    hear_ack(PEER, ACK, 1);
+    hear_nothing();
+    expect_quiet(&w.side->recv_cq);
+    epoch_leave(&readers[1]);
+    waits(LIFE_RESUME_US);
+    expect_wc(&w.side->recv_cq, 1, RDDP_WC_SUCCESS);
+    says(packet(BTH_SEND, ONLY, PEER + 1, 10));
+    says(packet(BTH_SEND, ONLY | ASK, PEER + 2, 10));
+    hear_ack(PEER + 2, ACK, 3);
+    expect_wc(&w.side->recv_cq, 2, RDDP_WC_SUCCESS);
+    expect_wc(&w.side->recv_cq, 3, RDDP_WC_SUCCESS);
+    epoch_leave(&readers[0]);
+    close_world();
+}
+
 /* --- without acknowledgements ----------------------------------------------------------------------------------------
  */
 
@@ -416,6 +451,7 @@ int main(void)
         cmocka_unit_test(no_right),
         cmocka_unit_test(no_right_to_read_again),
         cmocka_unit_test(invalidates),
+        cmocka_unit_test(invalidates_late),
         cmocka_unit_test(unreliable),
         cmocka_unit_test(read_breaks_off),
         cmocka_unit_test(withheld),
