@@ -87,6 +87,12 @@ static void needed(void **state)
         hear_message(FIRST + i, BTH_SEND, 0, MTU);
     assert_int_equal(requester()->counters.undone, 0);
     assert_true(requester()->congestion.window < WINDOW);
+    acknowledges(FIRST + 5, ACK);
+    for (uint32_t i = 6; i <= PACKETS; i++)
+        hear();
+    assert_true(requester()->before.max);
+    acknowledges(FIRST + PACKETS, ACK); /* it was right */
+    assert_false(requester()->before.max);
     close_world();
 }
 

@@ -77,6 +77,24 @@ static void read_again(void **state)
     close_world();
 }
 
+/* What still waits for its first response is not answered twice. */
+static void read_twice(void **state)
+{
+    struct bth read;
+
+    (void)state;
+    open_usual();
+    read = packet(BTH_READ_REQUEST, ONLY, PEER, 0);
+    read.dma_length = 300;
+    says(read);
+    says(read);
+    hear_message(PEER, BTH_READ_RESPONSE, BTH_FIRST, MTU);
+    says(read);
+    hear_message(PEER + 1, BTH_READ_RESPONSE, BTH_LAST, 300 - MTU);
+    hear_nothing();
+    close_world();
+}
+
 /* What may no longer be read in the middle is refused there: the requester has what was before. */
 static void read_breaks_off(void **state)
 {
@@ -439,21 +457,14 @@ static void withheld(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gap),
-        cmocka_unit_test(duplicates),
-        cmocka_unit_test(read_again),
-        cmocka_unit_test(atomics),
-        cmocka_unit_test(too_many_reads),
-        cmocka_unit_test(out_of_turn),
-        cmocka_unit_test(no_receive),
-        cmocka_unit_test(too_long),
-        cmocka_unit_test(bad_keys),
-        cmocka_unit_test(no_right),
-        cmocka_unit_test(no_right_to_read_again),
-        cmocka_unit_test(invalidates),
-        cmocka_unit_test(invalidates_late),
-        cmocka_unit_test(unreliable),
-        cmocka_unit_test(read_breaks_off),
+        cmocka_unit_test(gap),         cmocka_unit_test(duplicates),
+        cmocka_unit_test(read_again),  cmocka_unit_test(read_twice),
+        cmocka_unit_test(atomics),     cmocka_unit_test(too_many_reads),
+        cmocka_unit_test(out_of_turn), cmocka_unit_test(no_receive),
+        cmocka_unit_test(too_long),    cmocka_unit_test(bad_keys),
+        cmocka_unit_test(no_right),    cmocka_unit_test(no_right_to_read_again),
+        cmocka_unit_test(invalidates), cmocka_unit_test(invalidates_late),
+        cmocka_unit_test(unreliable),  cmocka_unit_test(read_breaks_off),
         cmocka_unit_test(withheld),
     };
 

@@ -29,6 +29,7 @@ static void response_trains(void **state)
     assert_int_equal(train(100), 0);
     hear_message(PEER + 15, BTH_READ_RESPONSE, BTH_LAST, 88);
     assert_memory_equal(w.octets + BTH_OCTETS + AETH_OCTETS, w.region->base + 15 * MTU, 88);
+    assert_int_equal(w.side->qp.tx_octets, 15 * MTU + 88);
     assert_int_equal(train(100), 0); /* the acknowledgement is next */
     hear_ack(PEER + 16, ACK, 2);
 
