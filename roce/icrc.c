@@ -19,8 +19,11 @@ enum {
     DONT_FRAGMENT = 0x4000,
     VARIANT = 0xff, /* stands for an octet that routers may change */
     CHECKSUM = 0xffff,
-    BTH_VARIANT_AT = 4, /* FECN, BECN and reserved bits */
+    BTH_VARIANT_AT = 4, /* FECN, BECN and reserved bits: zero in almost every packet */
 };
+
+/* As a CRC is linear, this change of it in front of a BTH does what ones in place of a variant octet of zero do. */
+#define VARIANT_CHANGE 0x0f6a70d9u
 
 /* TOS, TTL and the checksum are variant. */
 static uint8_t *put_ipv4(uint8_t *p, const struct icrc_path *path, uint16_t identification, uint16_t udp_octets)
@@ -49,20 +52,53 @@ static uint8_t *put_below(uint8_t *p, const struct icrc_path *path, uint16_t ide
     return put16(put16(p, udp_octets), CHECKSUM);
 }
 
-uint32_t icrc_begin(const struct icrc_path *path, uint16_t identification, uint32_t octets)
+static uint32_t crc_below(const struct icrc_path *path, uint16_t identification, uint32_t octets)
 {
     uint8_t below[BELOW_OCTETS], *p = put_below(below, path, identification, octets);
 
     return crc32(0, below, (size_t)(p - below));
 }
 
+/* What each bit of an identification changes of that CRC: its place in front of the end does not. */
+static const uint32_t identified[16] = {
+    0x9b73ead4, 0xed96d3e9, 0x005ca193, 0x00b94326, 0x0172864c, 0x02e50c98, 0x05ca1930, 0x0b943260,
+    0x81256527, 0xd93bcc0f, 0x69069e5f, 0xd20d3cbe, 0x7f6b7f3d, 0xfed6fe7a, 0x26dcfab5, 0x4db9f56a,
+};
+
+static uint32_t memo_look_up(const struct icrc_path *path, uint16_t identification, uint32_t octets)
+{
+    uint32_t i = octets / 4 % ICRC_MEMOS, crc;
+
+    if (path->memo->at[i].octets != octets) {
+        path->memo->at[i].crc = crc_below(path, 0, octets);
+        path->memo->at[i].octets = octets;
+    }
+    crc = path->memo->at[i].crc;
+    for (uint32_t bits = path->ipv6 ? 0 : identification; bits; bits &= bits - 1)
+        crc ^= identified[__builtin_ctz(bits)];
+    return crc;
+}
+
+static inline uint32_t begin_crc(const struct icrc_path *path, uint16_t identification, uint32_t octets)
+{
+    return path->memo ? memo_look_up(path, identification, octets) : crc_below(path, identification, octets);
+}
+
+uint32_t icrc_begin(const struct icrc_path *path, uint16_t identification, uint32_t octets)
+{
+    return begin_crc(path, identification, octets);
+}
+
 /* A CRC of many octets costs little more than one of a few. */
 uint32_t icrc_begin_head(const struct icrc_path *path, uint16_t identification, uint32_t octets, const uint8_t *head,
                          uint32_t head_octets)
 {
-    uint8_t all[BELOW_OCTETS + BTH_HEAD_MAX], *bth = put_below(all, path, identification, octets);
-    uint8_t *end = put_bytes(bth, head, head_octets);
+    uint8_t all[BELOW_OCTETS + BTH_HEAD_MAX], *bth, *end;
 
+    if (path->memo)
+        return icrc_head(begin_crc(path, identification, octets), head, head_octets);
+    end = put_bytes(put_below(all, path, identification, octets), head, head_octets);
+    bth = end - head_octets;
     bth[BTH_VARIANT_AT] = VARIANT;
     return crc32(0, all, (size_t)(end - all));
 }
@@ -71,18 +107,26 @@ uint32_t icrc_head(uint32_t crc, const uint8_t *head, uint32_t octets)
 {
     uint8_t masked[BTH_OCTETS];
 
+    if (!head[BTH_VARIANT_AT])
+        return crc32(crc ^ VARIANT_CHANGE, head, octets);
     memcpy(masked, head, BTH_OCTETS);
     masked[BTH_VARIANT_AT] = VARIANT;
     return crc32(crc32(crc, masked, BTH_OCTETS), head + BTH_OCTETS, octets - BTH_OCTETS);
+}
+
+void icrc_seal(const struct icrc_path *path, uint16_t identification, uint8_t *p, uint32_t octets)
+{
+    uint32_t body = octets - ICRC_OCTETS;
+
+    put32le(p + body, icrc_head(begin_crc(path, identification, octets), p, body));
 }
 
 /* Returns the difference between the ICRC of the packet and the one that it should have. */
 static uint32_t difference(const struct icrc_path *path, uint16_t identification, const uint8_t *p, uint32_t octets)
 {
     uint32_t body = octets - ICRC_OCTETS;
-    uint32_t crc = icrc_begin_head(path, identification, octets, p, BTH_OCTETS);
 
-    return crc32(crc, p + BTH_OCTETS, body - BTH_OCTETS) ^ get32le(p + body);
+    return icrc_head(begin_crc(path, identification, octets), p, body) ^ get32le(p + body);
 }
 
 bool icrc_is_exact(const struct icrc_path *path, uint16_t identification, const uint8_t *p, uint32_t octets)

@@ -7,11 +7,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum {
+    ICRC_MEMOS = 8,
+};
+
+/* The CRCs over the IP and UDP headers of the packets of a path, by their length. All zero at first, and again after
+ * the path has changed. */
+struct icrc_memo {
+    struct {
+        uint32_t octets; /* 0: none */
+        uint32_t crc;
+    } at[ICRC_MEMOS];
+};
+
 /* The addresses of a packet, in the order of the wire. IPv4 uses the first four octets. */
 struct icrc_path {
     bool ipv6;
     uint8_t source[16], destination[16];
     uint16_t source_port, destination_port;
+    struct icrc_memo *memo; /* keeps what was computed of this path; NULL: nothing is kept */
 };
 
 /* Returns the CRC over the IP and UDP headers of a packet with a UDP payload of `octets` (ICRC included). The headers
@@ -25,6 +39,9 @@ uint32_t icrc_head(uint32_t crc, const uint8_t *head, uint32_t octets);
 /* Both for a packet with these headers, of which the BTH comes first: for less than twice the price of either. */
 uint32_t icrc_begin_head(const struct icrc_path *path, uint16_t identification, uint32_t octets, const uint8_t *head,
                          uint32_t head_octets);
+
+/* Writes the ICRC at the end of this UDP payload, which is complete but for it. */
+void icrc_seal(const struct icrc_path *path, uint16_t identification, uint8_t *p, uint32_t octets);
 
 /* What a change of the identification does to the ICRC, for packets of one length. */
 struct icrc_space {

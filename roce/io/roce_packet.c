@@ -10,6 +10,7 @@
 enum {
     PKEY_BITS = 0x7fff,
     PKEY_FULL = 0x8000, /* a full member of its partition */
+    SMALL = 128,        /* octets of a packet that is copied before its ICRC is computed */
 };
 
 /* Where the next octet of a payload lies. */
@@ -18,20 +19,49 @@ struct payload {
     uint32_t offset;
 };
 
+/* The next octets of it, up to the end of a span, and at most *length; *length is then how many they are. */
+static const uint8_t *next_piece(struct payload *from, uint32_t *length)
+{
+    const uint8_t *at = from->span->at + from->offset;
+    uint32_t rest = from->span->length - from->offset;
+
+    if (*length < rest) {
+        from->offset += *length;
+        return at;
+    }
+    *length = rest;
+    from->span++;
+    from->offset = 0;
+    return at;
+}
+
+/* A CRC of many octets costs little more than one of a few. */
+static void put_small(struct udp *udp, const struct icrc_path *path, const struct rc_packet *packet,
+                      struct payload *from, uint8_t *p, uint32_t octets)
+{
+    uint8_t *at = put_bytes(p, packet->head, packet->head_length);
+
+    for (uint32_t left = packet->length; left;) {
+        uint32_t n = left;
+        const uint8_t *piece = next_piece(from, &n);
+
+        at = put_bytes(at, piece, n);
+        left -= n;
+    }
+    memset(at, 0, bth_pad(packet->length));
+    icrc_seal(path, (uint16_t)udp_place(udp), p, octets);
+}
+
 /* Copies the payload behind its headers while its ICRC is computed: it may change meanwhile. */
 static uint32_t copy_payload(struct payload *from, uint32_t crc, uint8_t *p, uint32_t length)
 {
     while (length) {
-        uint32_t rest = from->span->length - from->offset, n = rest < length ? rest : length;
+        uint32_t n = length;
+        const uint8_t *piece = next_piece(from, &n);
 
-        crc = crc32_copy(crc, p, from->span->at + from->offset, n);
-        from->offset += n;
+        crc = crc32_copy(crc, p, piece, n);
         p += n;
         length -= n;
-        if (n < rest)
-            continue;
-        from->span++;
-        from->offset = 0;
     }
     return crc;
 }
@@ -42,6 +72,11 @@ static void put_next(struct udp *udp, const struct sockaddr_storage *to, const s
     uint32_t pad = bth_pad(packet->length), octets = packet->head_length + packet->length + pad + ICRC_OCTETS, crc;
     uint8_t *p = udp_buffer(udp, to, octets);
 
+    if (octets <= SMALL) {
+        put_small(udp, path, packet, from, p, octets);
+        udp_put(udp, octets);
+        return;
+    }
     crc = icrc_begin_head(path, (uint16_t)udp_place(udp), octets, packet->head, packet->head_length);
     p = put_bytes(p, packet->head, packet->head_length);
     crc = copy_payload(from, crc, p, packet->length);

@@ -24,6 +24,7 @@ static void set_port(struct endpoint_roce *e, uint16_t port)
 {
     roce_address_set_port(&e->to, port);
     e->path.destination_port = port;
+    e->memo = (struct icrc_memo){0};
 }
 
 int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *local,
@@ -41,6 +42,9 @@ int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *l
     e->endpoint.peer = *peer;
     e->is_near = roce_address_is_equal(&e->local, &e->peer) || roce_address_is_loopback(&e->peer);
     e->path = roce_address_path(&e->local, own->number, &e->peer, ROCE_PORT);
+    e->path.memo = &e->memo;
+    e->memo = (struct icrc_memo){0};
+    e->in = (struct roce_way){0};
     e->pair.attr.peer_qpn = peer_qpn;
     if (e->is_near && own_port_of_peer(e))
         set_port(e, own_port_of_peer(e));
@@ -183,12 +187,25 @@ static void take_packet(struct endpoint_roce *e, const struct bth *b, const stru
     learn_port(e, run->from_port);
 }
 
+/* The path of a run, which is the peer's. Another run rarely comes another way. */
+static const struct icrc_path *way_of(struct endpoint_roce *e, const struct roce_run *run)
+{
+    struct roce_way *in = &e->in;
+
+    if (in->from_port == run->from_port && in->to_port == run->to_port && roce_address_is_equal(&in->to, &run->to))
+        return &in->path;
+    *in = (struct roce_way){.from_port = run->from_port, .to_port = run->to_port, .to = run->to};
+    in->path = roce_address_path(&run->from, run->from_port, &run->to, run->to_port);
+    in->path.memo = &in->memo;
+    return &in->path;
+}
+
 enum { ANSWERS = 1, REQUESTS = 2 };
 
 /* The answers of a run, its requests, or both. */
 static void take_packets(struct endpoint_roce *e, const struct roce_run *run, unsigned which, uint64_t now_us)
 {
-    struct icrc_path path = roce_address_path(&run->from, run->from_port, &run->to, run->to_port);
+    const struct icrc_path *path = way_of(e, run);
     enum roce_packet_result result;
     uint32_t octets;
     struct bth b;
@@ -198,7 +215,7 @@ static void take_packets(struct endpoint_roce *e, const struct roce_run *run, un
             at += run->each;
             continue;
         }
-        result = roce_packet_next(e->slot->port->host, &path, run, e->pair.attr.pkey, &at, &b, &octets);
+        result = roce_packet_next(e->slot->port->host, path, run, e->pair.attr.pkey, &at, &b, &octets);
         e->wrong_icrc += result == ROCE_PACKET_ICRC;
         if (result == ROCE_PACKET_OK)
             take_packet(e, &b, run, now_us);

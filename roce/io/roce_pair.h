@@ -25,6 +25,14 @@ struct roce_call {
     uint8_t data[RCM_PRIVATE_REP];
 };
 
+/* How packets of the peer come: the ends of their path that may change. */
+struct roce_way {
+    uint16_t from_port, to_port; /* 0: none have come */
+    struct roce_address to;
+    struct icrc_path path;
+    struct icrc_memo memo;
+};
+
 /* Guarded as its first member, as which it is freed. */
 struct endpoint_roce {
     struct endpoint endpoint;
@@ -38,6 +46,8 @@ struct endpoint_roce {
     struct roce_address local, peer;
     struct sockaddr_storage to; /* the peer, with the port that packets are sent to now */
     struct icrc_path path;      /* of those packets */
+    struct icrc_memo memo;      /* of that path */
+    struct roce_way in;         /* of the peer's last packets */
     bool is_near;               /* the peer is on this host: its own port is used from the first packet on */
     bool is_fixed;              /* the peer did not answer at its own port: packets go to the common one */
     uint16_t port_before;       /* that was left after a time-out, until it is known which one answers; 0: none was */

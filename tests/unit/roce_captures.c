@@ -182,12 +182,38 @@ static void identifications(void **state)
     assert_false(icrc_is_right(&path, packet, sizeof(packet), &space));
 }
 
+/* What a path keeps changes no ICRC, whatever came before; nor does the octet that routers may change. */
+static void kept_sums(void **state)
+{
+    struct icrc_memo memo = {0};
+    struct icrc_path path = {
+        .source = {10, 77, 0, 1}, .destination = {10, 77, 0, 2}, .source_port = 50000, .destination_port = ROCE_PORT};
+    struct icrc_path keeps = path;
+    uint8_t packet[200] = {4, 0x40, 0xff, 0xff};
+
+    (void)state;
+    keeps.memo = &memo;
+    for (unsigned round = 0; round < 8; round++, path.ipv6 = keeps.ipv6 = round / 4, memo = (struct icrc_memo){0})
+        for (uint32_t octets = BTH_OCTETS + ICRC_OCTETS; octets <= sizeof(packet); octets += 4)
+            for (uint16_t id = 0; id < 64; id++) {
+                packet[BTH_OCTETS - 1] = (uint8_t)id;
+                packet[4] = (uint8_t)(round % 2 << 7);
+                icrc_seal(round & 2 ? &keeps : &path, id, packet, octets);
+                assert_true(icrc_is_exact(&keeps, id, packet, octets));
+                assert_true(icrc_is_exact(&path, id, packet, octets));
+                packet[4] = (uint8_t)(packet[4] ^ 0x40);
+                assert_true(icrc_is_exact(&keeps, id, packet, octets));
+                packet[octets - ICRC_OCTETS - 1] ^= 1;
+                assert_false(icrc_is_exact(&keeps, id, packet, octets));
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connected),       cmocka_unit_test(with_losses), cmocka_unit_test(mistakes),
         cmocka_unit_test(rdma_cm),         cmocka_unit_test(nfs),         cmocka_unit_test(flipped),
-        cmocka_unit_test(identifications),
+        cmocka_unit_test(identifications), cmocka_unit_test(kept_sums),
     };
 
     return cmocka_run_group_tests_name("roce_captures", tests, NULL, NULL);
