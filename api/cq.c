@@ -184,8 +184,12 @@ static void ring_deferred(struct rddp_cq *cq)
         atomic_store_explicit(&cq->seen, posts, memory_order_relaxed);
         return;
     }
-    for (; loops; loops &= loops - 1)
-        batch_ring(&cq->context->loop[__builtin_ctzll(loops)]);
+    for (; loops; loops &= loops - 1) {
+        struct loop *loop = &cq->context->loop[__builtin_ctzll(loops)];
+
+        if (!batch_is_empty(&loop->batch))
+            batch_ring(loop);
+    }
 }
 
 /* Who polls a CQ that is not armed goes on, or arms it before it sleeps. By the driver. */

@@ -311,7 +311,8 @@ uint64_t life_deadline(const struct life *l)
 {
     uint64_t at = UINT64_MAX;
 
-    if (l->state == CONN_OVER)
+    if (l->state == CONN_OVER || !(l->startup_deadline_us | l->stall_deadline_us | l->unfinished | l->resume_us |
+                                   l->receive_deadline_us | l->close_deadline_us | l->end_deadline_us))
         return at;
     at = earlier(at, l->startup_deadline_us);
     at = earlier(at, l->stall_deadline_us);

@@ -184,7 +184,7 @@ static void flush_requests(struct rc_pair *p, uint64_t now_us)
     qp_sent(p->life.qp, p->requester.una);
 }
 
-void rc_pair_check(struct rc_pair *p, uint64_t now_us)
+void rc_pair_check_all(struct rc_pair *p, uint64_t now_us)
 {
     struct qp *qp = p->life.qp;
     enum fault fault = life_resume(&p->life, now_us);

@@ -94,8 +94,18 @@ bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us);
 bool rc_pair_withhold(struct rc_pair *p, uint64_t now_us);
 bool rc_pair_release(struct rc_pair *p);
 
+/* For rc_pair_check() alone: there is something to notice. */
+void rc_pair_check_all(struct rc_pair *p, uint64_t now_us);
+
 /* To be called after a post: notices a queue pair that has failed by itself, and what waits for readers. */
-void rc_pair_check(struct rc_pair *p, uint64_t now_us);
+static inline void rc_pair_check(struct rc_pair *p, uint64_t now_us)
+{
+    const struct life *l = &p->life;
+
+    if (!l->qp || l->resume_us || l->awaits_spans || l->qp->state == QP_ERROR || l->qp->sends_failed ||
+        qp_waits(l->qp) || qp_has_local(l->qp))
+        rc_pair_check_all(p, now_us);
+}
 
 uint64_t rc_pair_deadline(const struct rc_pair *p);
 void rc_pair_tick(struct rc_pair *p, uint64_t now_us);

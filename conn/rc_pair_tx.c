@@ -128,22 +128,20 @@ static void rc_pair_tx_atomic_head(const struct seg_atomic *a, struct bth *b)
     b->flags |= BTH_FIRST | BTH_LAST;
 }
 
-static bool rc_pair_tx_request(struct rc_pair *p, const struct rc_outgoing *o, struct rc_packet *out, uint64_t now_us)
+static bool rc_pair_tx_request(struct rc_pair *p, const struct rc_outgoing *o, const struct seg *seg,
+                               struct rc_packet *out, uint64_t now_us)
 {
-    bool message;
-    struct seg seg;
+    bool message = seg->op == SEG_SEND || seg->op == SEG_WRITE;
     struct bth b;
 
-    qp_describe_request(p->life.qp, o->name, &seg);
-    message = seg.op == SEG_SEND || seg.op == SEG_WRITE;
     rc_pair_tx_begin(p, &b);
     b.psn = (uint32_t)o->position & BTH_MASK24;
     if (message)
-        message_head(&seg, o, &b);
-    else if (seg.op == SEG_READ_REQ)
-        rc_pair_tx_read_head(&seg, o, &b);
+        message_head(seg, o, &b);
+    else if (seg->op == SEG_READ_REQ)
+        rc_pair_tx_read_head(seg, o, &b);
     else
-        rc_pair_tx_atomic_head(&seg.atomic, &b);
+        rc_pair_tx_atomic_head(&seg->atomic, &b);
     (void)rc_pair_release(p); /* an acknowledgement that was withheld is the next packet */
     out->emit.spans = 0;
     if (message && !qp_gather_request(p->life.qp, o->name, o->offset, o->length, &out->emit)) {
@@ -160,38 +158,47 @@ static enum rc_kind kind_of(enum seg_op op)
     return op == SEG_ATOMIC_REQ ? RC_ATOMIC : RC_MESSAGE;
 }
 
-/* Moves one request from the send queue to the requester, if its first packet could leave at once. */
-static void take_next(struct rc_pair *p, uint64_t now_us)
+/* Moves one request from the send queue to the requester, if its first packet could leave at once: it is the next one
+ * then, and *seg describes it. Returns whether it did. */
+static bool take_next(struct rc_pair *p, struct seg *seg, uint64_t now_us)
 {
     struct qp *qp = p->life.qp;
-    struct seg seg;
     uint32_t at;
 
     if (p->is_draining || !p->life.established || !rc_requester_wants(&p->requester, now_us) ||
-        !qp_take_request(qp, &at, &seg))
-        return;
-    qp_request_ends(qp, at, rc_requester_add(&p->requester, kind_of(seg.op), seg.length, at, qp_is_signalled(qp, at)));
+        !qp_take_request(qp, &at, seg))
+        return false;
+    qp_request_ends(qp, at,
+                    rc_requester_add(&p->requester, kind_of(seg->op), seg->length, at, qp_is_signalled(qp, at)));
+    return true;
 }
 
 static bool emit_request_packet(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
 {
     struct rc_outgoing o;
+    struct seg seg;
+    bool is_new = take_next(p, &seg, now_us);
 
-    take_next(p, now_us);
     if (!rc_requester_next(&p->requester, &o, now_us)) {
         rc_pair_check(p, now_us);
         return false;
     }
-    return rc_pair_tx_request(p, &o, out, now_us);
+    if (!is_new)
+        qp_describe_request(p->life.qp, o.name, &seg);
+    return rc_pair_tx_request(p, &o, &seg, out, now_us);
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static bool has_request_output(const struct rc_pair *p, uint64_t now_us)
 {
-    return life_is_open(&p->life) && p->life.established &&
-           (rc_requester_has_output(&p->requester, now_us) ||
-            (!p->is_draining && rc_requester_wants(&p->requester, now_us) && qp_has_request(p->life.qp)));
+    const struct rc_requester *q = &p->requester;
+
+    if (!life_is_open(&p->life) || !p->life.established)
+        return false;
+    if (q->next != q->end)
+        return rc_requester_may_send(q, now_us);
+    return qp_has_posted(p->life.qp) && !p->is_draining && rc_requester_wants(q, now_us) && qp_has_request(p->life.qp);
 }
 
 /* A packet of an unreliable connection was built, and has left by now: rc_pair_emit() completes what it is of. */
@@ -219,9 +226,9 @@ bool rc_pair_release(struct rc_pair *p)
 /* A packet that is shorter than an acknowledgement is not followed by it in a batch, but follows it. */
 static void release_before_empty(struct rc_pair *p, uint64_t now_us)
 {
-    if (!p->responder.held_us)
-        return;
-    take_next(p, now_us);
+    struct seg seg;
+
+    (void)take_next(p, &seg, now_us);
     if (rc_requester_has_output(&p->requester, now_us) && rc_requester_next_is_empty(&p->requester))
         (void)rc_pair_release(p);
 }
@@ -243,11 +250,12 @@ bool rc_pair_emit(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
     }
     if (!life_is_open(&p->life))
         return false;
-    release_before_empty(p, now_us);
+    if (p->responder.held_us)
+        release_before_empty(p, now_us);
     if (emit_acknowledge(p, out, now_us))
         return true;
     p->answer_turn = !p->answer_turn;
-    if (p->answer_turn)
+    if (p->answer_turn && rc_responder_has_output(&p->responder, now_us))
         return answer_or_acknowledge(p, out, now_us) || (life_is_open(&p->life) && emit_request_packet(p, out, now_us));
     return emit_request_packet(p, out, now_us) || (life_is_open(&p->life) && answer_or_acknowledge(p, out, now_us));
 }

@@ -101,7 +101,11 @@ bool qp_take_request(struct qp *qp, uint32_t *at, struct seg *seg)
 {
     struct send *s;
 
-    if (qp->state != QP_READY || !emit_all_local(qp) || qp->binding || !emit_has_request(qp))
+    if (qp->state != QP_READY)
+        return false;
+    if ((qp->binding || qp_has_local(qp)) && (!emit_all_local(qp) || qp->binding))
+        return false;
+    if (!emit_has_request(qp))
         return false;
     s = sq_at(qp, qp->sq.next);
     if (is_answered(s->opcode)) {

@@ -13,6 +13,12 @@
  * payload, and Reads several sges. */
 void qp_use_packets(struct qp *qp);
 
+/* Is there a request that qp_take_request() has not taken? It may have to wait. */
+static inline bool qp_has_posted(const struct qp *qp)
+{
+    return qp->sq.next != atomic_load_explicit(&qp->sq.head, memory_order_acquire);
+}
+
 /* Might qp_take_request() have one? */
 bool qp_has_request(const struct qp *qp);
 

@@ -175,27 +175,22 @@ static void batch_take(struct doorbell_batch *batch)
     spin_unlock(&batch->lock);
 }
 
-static bool is_empty(struct doorbell_batch *batch)
-{
-    return !atomic_load(&batch->waiting) && !atomic_load_explicit(&batch->taken, memory_order_relaxed);
-}
-
 /* What is deferred meanwhile waits for the next call: others may go on posting. */
 bool batch_ring(struct loop *loop)
 {
     struct doorbell_batch *batch = &loop->batch;
     struct endpoint *endpoint;
-    bool was_empty = is_empty(batch);
+    bool was_empty = batch_is_empty(batch);
 
     for (unsigned round = 0; round < 2; round++) { /* one for what another thread has taken */
-        if (is_empty(batch))
+        if (batch_is_empty(batch))
             return !was_empty;
         batch_take(batch);
         while (ring_first(batch, &endpoint))
             if (endpoint)
                 endpoint_release(endpoint, ENDPOINT_POSTER);
     }
-    if (!is_empty(batch) && batch_is_unwatched(batch))
+    if (!batch_is_empty(batch) && batch_is_unwatched(batch))
         loop_wake(loop);
     return !was_empty;
 }
@@ -224,7 +219,7 @@ void batch_forget(struct rddp_qp *qp)
 static bool batch_unwatch(struct doorbell_batch *batch)
 {
     atomic_store(&batch->watch, BATCH_UNWATCHED);
-    return is_empty(batch);
+    return batch_is_empty(batch);
 }
 
 /* The thread goes on looking for a while when a burst is over: a poster that has to wake it again loses more. */
@@ -247,7 +242,7 @@ uint64_t batch_serve(struct loop *loop)
     if (atomic_load(&batch->watch) == BATCH_UNWATCHED)
         return UINT64_MAX;
     atomic_store(&batch->watch, BATCH_WATCHED);
-    if (is_empty(batch))
+    if (batch_is_empty(batch))
         return look_at_nothing(batch);
     batch->idle_looks = 0;
     since_us = atomic_load_explicit(&batch->since_us, memory_order_relaxed);

@@ -21,6 +21,12 @@ enum batch_verdict {
  * for a message that is alone. */
 enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests);
 
+/* Is no doorbell deferred? */
+static inline bool batch_is_empty(const struct doorbell_batch *batch)
+{
+    return !atomic_load(&batch->waiting) && !atomic_load_explicit(&batch->taken, memory_order_relaxed);
+}
+
 /* Rings the deferred doorbells of a loop, but for those whose poster is posting right now; from any thread. Waits for
  * no other thread. Returns whether a doorbell was deferred: what has left since may be complete. */
 bool batch_ring(struct loop *loop);

@@ -50,8 +50,12 @@ static void set_deadline(struct endpoint *endpoint, uint64_t at_us)
 
 void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
 {
+    endpoint_pump_at(endpoint, role, reactor_now_us());
+}
+
+void endpoint_pump_at(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
+{
     struct life *life = endpoint->life;
-    uint64_t now_us = reactor_now_us();
 
     life->reader = endpoint->reader;
     if (endpoint->closed || (!endpoint->is_up && life->state != CONN_OVER))

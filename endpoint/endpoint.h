@@ -133,6 +133,7 @@ void endpoint_release(struct endpoint *endpoint, enum endpoint_role role);
 /* The other functions are for the holder. endpoint_pump() sends what can be sent, reports news and closes what is
  * over. */
 void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role);
+void endpoint_pump_at(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us);
 
 /* Closes it at once, without an event. For the driver. */
 void endpoint_abort(struct endpoint *endpoint);

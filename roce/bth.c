@@ -49,16 +49,22 @@ enum { OPCODE_FLAGS = ONLY | IMM | INV };
     LINE(23, BTH_SEND,               ONLY | INV, IMMEDIATE)
 // clang-format on
 
+/* All headers together. */
+#define OCTETS(heads) \
+    (BTH_OCTETS + ((heads)&RETH ? RETH_OCTETS : 0) + ((heads)&ATOMIC ? ATOMIC_ETH_OCTETS : 0) + \
+     ((heads)&AETH ? AETH_OCTETS : 0) + ((heads)&ATOMIC_ACK ? ATOMIC_ACK_ETH_OCTETS : 0) + \
+     ((heads)&IMMEDIATE ? IMMEDIATE_OCTETS : 0) + ((heads)&RESERVED ? CNP_OCTETS : 0))
+
 /* The table, and the way back from operation and flags: the number, plus 1. */
-#define BY_NUMBER(number, op, flags, heads) [number] = {op, flags, heads},
+#define BY_NUMBER(number, op, flags, heads) [number] = {op, flags, heads, OCTETS(heads)},
 #define BY_OPERATION(number, op, flags, heads) [op][flags] = number + 1,
 
 static const struct bth_operation {
-    uint8_t op, flags, heads;
+    uint8_t op, flags, heads, octets;
 } operations[32] = {OPERATIONS(BY_NUMBER)};
 static const uint8_t numbers[BTH_NOTIFY][OPCODE_FLAGS + 1] = {OPERATIONS(BY_OPERATION)};
 
-static const struct bth_operation notification = {BTH_NOTIFY, ONLY, RESERVED | EMPTY};
+static const struct bth_operation notification = {BTH_NOTIFY, ONLY, RESERVED | EMPTY, OCTETS(RESERVED)};
 
 /* The upper three bits of an opcode, and which operations the service has: bit N is operation N. In the order of
  * enum bth_service. */
@@ -75,7 +81,7 @@ static const struct bth_service_code {
     {BTH_CNP, 4, 1 << NOTIFICATION},
 };
 
-enum { SERVICES = sizeof(services) / sizeof(services[0]), SERVICE_SHIFT = 5, OPERATION = 0x1f };
+enum { SERVICES = sizeof(services) / sizeof(services[0]), SERVICE_SHIFT = 5 };
 
 /* Octet 1 of the BTH, and bits of later octets. */
 enum { SOLICITED = 0x80, MIGRATION = 0x40, PAD_SHIFT = 4, PAD = 0x3, VERSION = 0x0f };
@@ -84,14 +90,14 @@ enum { FECN = 0x80, BECN = 0x40, ACK_REQUEST = 0x80 };
 static const struct bth_service_code *service_of(uint8_t code)
 {
     for (unsigned i = 0; i < SERVICES; i++)
-        if (services[i].code == code >> SERVICE_SHIFT && services[i].has >> (code & OPERATION) & 1)
+        if (services[i].code == code >> SERVICE_SHIFT && services[i].has >> (code & BTH_OPERATION) & 1)
             return &services[i];
     return NULL;
 }
 
 static const struct bth_operation *bth_opcode_of(const struct bth_service_code *s, uint8_t code)
 {
-    return s->service == BTH_CNP ? &notification : &operations[code & OPERATION];
+    return s->service == BTH_CNP ? &notification : &operations[code & BTH_OPERATION];
 }
 
 static unsigned heads_of(const struct bth_service_code *s, const struct bth_operation *o)
@@ -99,18 +105,9 @@ static unsigned heads_of(const struct bth_service_code *s, const struct bth_oper
     return o->heads | (s->service == BTH_UD ? DETH : 0u);
 }
 
-static uint32_t octets_of(unsigned heads)
+static uint32_t octets_of(const struct bth_service_code *s, const struct bth_operation *o)
 {
-    uint32_t octets = BTH_OCTETS;
-
-    octets += heads & DETH ? DETH_OCTETS : 0;
-    octets += heads & RETH ? RETH_OCTETS : 0;
-    octets += heads & ATOMIC ? ATOMIC_ETH_OCTETS : 0;
-    octets += heads & AETH ? AETH_OCTETS : 0;
-    octets += heads & ATOMIC_ACK ? ATOMIC_ACK_ETH_OCTETS : 0;
-    octets += heads & IMMEDIATE ? IMMEDIATE_OCTETS : 0;
-    octets += heads & RESERVED ? CNP_OCTETS : 0;
-    return octets;
+    return o->octets + (s->service == BTH_UD ? DETH_OCTETS : 0u);
 }
 
 static void decode_bth(struct bth *b, const uint8_t *p, unsigned flags)
@@ -175,7 +172,7 @@ enum bth_result bth_decode(struct bth *b, const uint8_t *p, uint32_t n)
     if (!s)
         return BTH_OPCODE;
     o = bth_opcode_of(s, p[0]);
-    head = octets_of(heads_of(s, o));
+    head = octets_of(s, o);
     if (n < head + ICRC_OCTETS)
         return BTH_SHORT;
     *b = (struct bth){.service = s->service, .op = (enum bth_op)o->op};
@@ -193,18 +190,6 @@ void bth_advance(uint8_t *head)
     uint32_t word = get32(head + 8);
 
     put32(head + 8, (word & ~BTH_MASK24) | ((word + 1) & BTH_MASK24));
-}
-
-uint32_t bth_destination(const uint8_t *p)
-{
-    return get32(p + 4) & BTH_MASK24;
-}
-
-bool bth_is_answer(const uint8_t *p)
-{
-    uint8_t op = operations[p[0] & OPERATION].op;
-
-    return op == BTH_READ_RESPONSE || op == BTH_ACKNOWLEDGE || op == BTH_ATOMIC_ACKNOWLEDGE;
 }
 
 /* Finds the opcode of the service and operation with these flags. Returns false if there is none. */
@@ -226,7 +211,7 @@ uint32_t bth_head(const struct bth *b)
     const struct bth_service_code *s;
     uint8_t code;
 
-    return bth_find_opcode(b, &s, &code) ? octets_of(heads_of(s, bth_opcode_of(s, code))) : 0;
+    return bth_find_opcode(b, &s, &code) ? octets_of(s, bth_opcode_of(s, code)) : 0;
 }
 
 static uint8_t *encode_extended(uint8_t *p, const struct bth *b, unsigned heads)

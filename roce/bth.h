@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 enum {
     ROCE_PORT = 4791, /* the UDP port that packets are sent to */
 
@@ -22,6 +24,10 @@ enum {
 
     BTH_HEAD_MAX = BTH_OCTETS + ATOMIC_ETH_OCTETS, /* the longest BTH with its extended headers */
     BTH_PAD_MAX = 3,
+
+    BTH_OPERATION = 0x1f, /* bits of an opcode; responses and acknowledgements are a range of them */
+    BTH_FIRST_ANSWER = 13,
+    BTH_LAST_ANSWER = 18,
 
     BTH_PKEY_DEFAULT = 0xffff,
     BTH_PKEY_PARTITION = 0x7fff, /* the upper bit is not part of the name: a full member */
@@ -127,9 +133,15 @@ static inline uint8_t bth_pad(uint32_t length)
 void bth_advance(uint8_t *head);
 
 /* The destination of a packet of at least BTH_OCTETS octets, before anything else is read. */
-uint32_t bth_destination(const uint8_t *p);
+static inline uint32_t bth_destination(const uint8_t *p)
+{
+    return get32(p + 4) & BTH_MASK24;
+}
 
 /* The same: does it answer a request: an acknowledgement, a NAK or a response? */
-bool bth_is_answer(const uint8_t *p);
+static inline bool bth_is_answer(const uint8_t *p)
+{
+    return (p[0] & BTH_OPERATION) >= BTH_FIRST_ANSWER && (p[0] & BTH_OPERATION) <= BTH_LAST_ANSWER;
+}
 
 #endif

@@ -195,16 +195,6 @@ static void lost(struct rc_requester *q, bool counts, bool once, uint64_t now_us
 
 /* --- leaving ---------------------------------------------------------------------------------------------------- */
 
-static bool requester_may_send(const struct rc_requester *q, uint64_t now_us)
-{
-    return q->why == RC_GOES_ON && now_us >= q->wait_us && q->next < rc_window_end(q);
-}
-
-bool rc_requester_wants(const struct rc_requester *q, uint64_t now_us)
-{
-    return q->next == q->end && q->head - q->tail <= q->mask && requester_may_send(q, now_us);
-}
-
 uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t length, uint32_t name, bool notify)
 {
     assert(q->head - q->tail <= q->mask);
@@ -218,11 +208,6 @@ uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t le
     };
     q->end += request_at(q, q->head++)->packets;
     return q->end;
-}
-
-bool rc_requester_has_output(const struct rc_requester *q, uint64_t now_us)
-{
-    return q->next != q->end && requester_may_send(q, now_us);
 }
 
 bool rc_requester_next_is_empty(const struct rc_requester *q)
@@ -282,7 +267,7 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
     if (q->next == r->psn + r->packets)
         q->cursor++;
     out->ask = r->kind == RC_MESSAGE && ((out->last && r->notify) || q->next == q->end ||
-                                         !requester_may_send(q, now_us) || q->next >= next_ask(q));
+                                         !rc_requester_may_send(q, now_us) || q->next >= next_ask(q));
     if (out->ask)
         q->asked = q->next;
     if (q->next > q->max) {
@@ -458,13 +443,6 @@ bool rc_requester_blamed(const struct rc_requester *q, uint32_t *name)
 }
 
 /* --- time ------------------------------------------------------------------------------------------------------- */
-
-uint64_t rc_requester_deadline(const struct rc_requester *q)
-{
-    uint64_t at = q->resend_us < q->deadline_us ? q->resend_us : q->deadline_us;
-
-    return q->wait_us && q->wait_us < at ? q->wait_us : at;
-}
 
 static void sent_in_vain(struct rc_requester *q)
 {

@@ -134,14 +134,35 @@ struct rc_outgoing {
 void rc_requester_init(struct rc_requester *q, const struct rc_requester_attr *attr, struct rc_request *ring,
                        uint32_t slots);
 
+/* Behind the last packet that may leave now, if the peer keeps packets behind a gap: for rc_window_end() alone. */
+uint64_t rc_window_end_behind(const struct rc_requester *q);
+
+/* Behind the last packet that may leave now. */
+static inline uint64_t rc_window_end(const struct rc_requester *q)
+{
+    return q->skip.to ? rc_window_end_behind(q) : q->una + q->congestion.window;
+}
+
+/* Could the packet at `next` leave now, if there is one? */
+static inline bool rc_requester_may_send(const struct rc_requester *q, uint64_t now_us)
+{
+    return q->why == RC_GOES_ON && now_us >= q->wait_us && q->next < rc_window_end(q);
+}
+
 /* Is there a place for one more request, and would its first packet leave now? Then take it from the send queue. */
-bool rc_requester_wants(const struct rc_requester *q, uint64_t now_us);
+static inline bool rc_requester_wants(const struct rc_requester *q, uint64_t now_us)
+{
+    return q->next == q->end && q->head - q->tail <= q->mask && rc_requester_may_send(q, now_us);
+}
 
 /* Adds a request. Returns the position behind it: it is acknowledged when `una` has come there. */
 uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t length, uint32_t name, bool notify);
 
 /* Could a packet leave of the requests that were added? */
-bool rc_requester_has_output(const struct rc_requester *q, uint64_t now_us);
+static inline bool rc_requester_has_output(const struct rc_requester *q, uint64_t now_us)
+{
+    return q->next != q->end && rc_requester_may_send(q, now_us);
+}
 
 /* Is the next packet of a request without octets? There is one to send. */
 bool rc_requester_next_is_empty(const struct rc_requester *q);
@@ -173,7 +194,12 @@ void rc_requester_forget(struct rc_requester *q, uint64_t now_us);
 bool rc_requester_blamed(const struct rc_requester *q, uint32_t *name);
 
 /* Returns when rc_requester_tick() is due, or RC_NEVER. */
-uint64_t rc_requester_deadline(const struct rc_requester *q);
+static inline uint64_t rc_requester_deadline(const struct rc_requester *q)
+{
+    uint64_t at = q->resend_us < q->deadline_us ? q->resend_us : q->deadline_us;
+
+    return q->wait_us && q->wait_us < at ? q->wait_us : at;
+}
 void rc_requester_tick(struct rc_requester *q, uint64_t now_us);
 
 /* Returns the microseconds of a local ACK time-out (0: never) with this code, 0 to 31. */
@@ -193,8 +219,5 @@ uint64_t rc_resend_us(const struct rc_requester *q);
  * to `to` packets, or to what is left after a NAK (0). */
 void rc_window_grow(struct rc_requester *q, uint64_t packets);
 void rc_window_shrink(struct rc_requester *q, uint32_t to);
-
-/* Behind the last packet that may leave now. */
-uint64_t rc_window_end(const struct rc_requester *q);
 
 #endif

@@ -318,17 +318,12 @@ void rc_responder_answered_train(struct rc_responder *s, uint32_t packets)
     a->sent += packets;
 }
 
-static bool is_ack_due(const struct rc_responder *s, uint64_t now_us)
-{
-    return (s->ack_due && now_us >= s->held_us) || (s->ack_us && now_us >= s->ack_us);
-}
-
 /* Nothing is acknowledged beyond a response that was not sent: what waits for that acknowledges by itself. */
 bool rc_responder_acknowledge(struct rc_responder *s, struct bth *b, uint64_t now_us)
 {
     bool naks = s->nak_due;
 
-    if (s->answer_tail != s->answer_head || (!naks && !is_ack_due(s, now_us)))
+    if (s->answer_tail != s->answer_head || (!naks && !rc_responder_is_ack_due(s, now_us)))
         return false;
     b->psn = psn_wire(naks ? s->nak : s->expected - 1);
     b->msn = s->msn;
@@ -337,18 +332,6 @@ bool rc_responder_acknowledge(struct rc_responder *s, struct bth *b, uint64_t no
     s->ack_us = s->held_us = 0;
     s->acked = s->expected;
     return true;
-}
-
-bool rc_responder_has_output(const struct rc_responder *s, uint64_t now_us)
-{
-    return s->nak_due || is_ack_due(s, now_us) || s->answer_tail != s->answer_head || s->again_tail != s->again_head;
-}
-
-uint64_t rc_responder_deadline(const struct rc_responder *s)
-{
-    uint64_t at = s->ack_us ? s->ack_us : UINT64_MAX;
-
-    return s->ack_due && s->held_us < at ? s->held_us : at;
 }
 
 bool rc_responder_withhold(struct rc_responder *s, uint64_t now_us)

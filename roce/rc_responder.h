@@ -129,7 +129,17 @@ void rc_responder_drop_again(struct rc_responder *s);
 
 /* Takes the acknowledgement or NAK that is due: its PSN, MSN and syndrome. Returns false if none is. */
 bool rc_responder_acknowledge(struct rc_responder *s, struct bth *b, uint64_t now_us);
-bool rc_responder_has_output(const struct rc_responder *s, uint64_t now_us);
+
+static inline bool rc_responder_is_ack_due(const struct rc_responder *s, uint64_t now_us)
+{
+    return (s->ack_due && now_us >= s->held_us) || (s->ack_us && now_us >= s->ack_us);
+}
+
+static inline bool rc_responder_has_output(const struct rc_responder *s, uint64_t now_us)
+{
+    return s->nak_due || rc_responder_is_ack_due(s, now_us) || s->answer_tail != s->answer_head ||
+           s->again_tail != s->again_head;
+}
 
 /* If the acknowledgement of a single packet is due, which is no duplicate, it waits until rc_responder_release(), or
  * for RC_HOLD_US. Returns whether it does; rc_responder_release() whether it did. */
@@ -137,6 +147,11 @@ bool rc_responder_withhold(struct rc_responder *s, uint64_t now_us);
 bool rc_responder_release(struct rc_responder *s);
 
 /* When an acknowledgement is due; UINT64_MAX: none is. */
-uint64_t rc_responder_deadline(const struct rc_responder *s);
+static inline uint64_t rc_responder_deadline(const struct rc_responder *s)
+{
+    uint64_t at = s->ack_us ? s->ack_us : UINT64_MAX;
+
+    return s->ack_due && s->held_us < at ? s->held_us : at;
+}
 
 #endif

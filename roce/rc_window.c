@@ -53,13 +53,11 @@ void rc_window_shrink(struct rc_requester *q, uint32_t to)
 
 /* What the peer is known to keep is not under way: as many packets may follow it as may follow what is sent again to a
  * peer that keeps nothing, if it can keep them, too. */
-uint64_t rc_window_end(const struct rc_requester *q)
+uint64_t rc_window_end_behind(const struct rc_requester *q)
 {
     uint64_t end = q->una + q->congestion.window, behind = q->skip.to + q->congestion.window;
     uint64_t kept = q->una + RC_KEEP_SPAN + 1;
 
-    if (!q->skip.to)
-        return end;
     behind = behind < kept ? behind : kept;
     return behind > end ? behind : end;
 }

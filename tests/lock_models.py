@@ -371,13 +371,13 @@ CODE = {
                       "loop_lock(loop);\n    loop_rouse(loop);\n    loop_unlock(loop);"],
     "drive/doorbell_batch.c": ["while (!atomic_compare_exchange_weak(&batch->waiting, &first, qp));",
                                "return atomic_load(&batch->sleepers) && atomic_load(&batch->watch) == none &&",
-                               "atomic_store(&batch->watch, BATCH_UNWATCHED);\n    return is_empty(batch);",
-                               "return !atomic_load(&batch->waiting) &&",
+                               "atomic_store(&batch->watch, BATCH_UNWATCHED);\n    return batch_is_empty(batch);",
                                "if (!spin_try(&qp->spin))", "if (!spin_try(&batch->lock))",
                                "if (now_us - qp->deferred_us >= LATEST_US)\n        return false;\n    if (is_alone(batch, qp))\n"
                                "        atomic_store_explicit(&batch->since_us, now_us, memory_order_relaxed);",
                                "if (age_us + EARLY_US < LATEST_US)\n        return LATEST_US - age_us;\n    batch_ring(loop);\n"
                                "    return LATEST_US;"],
+    "drive/doorbell_batch.h": ["return !atomic_load(&batch->waiting) &&"],
     "loop/doorbell.h": ["!(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD)",
                         "return atomic_compare_exchange_strong(&doorbell->word, &word, 0) || doorbell_answer(doorbell);"],
     "loop/doorbell.c": ["atomic_fetch_and(&doorbell->word, ~(uint32_t)DOORBELL_RUNG);"],

@@ -22,6 +22,16 @@ static const struct endpoint_roce *endpoint_roce_of_const(const struct endpoint 
 
 /* --- work -------------------------------------------------------------------------------------------------------- */
 
+/* What was withheld has left behind a request: the driver need not ask for it. Only the holder of an endpoint changes
+ * what names it as the one that owes. */
+static void settle_own_debt(struct endpoint_roce *e)
+{
+    struct loop *loop = e->endpoint.loop;
+
+    if (!e->pair.responder.held_us && atomic_load_explicit(&loop->owing, memory_order_relaxed) == &e->endpoint)
+        atomic_store_explicit(&loop->owing, NULL, memory_order_relaxed);
+}
+
 /* Returns false if another thread sends from this port, which a poster does not wait for. */
 static bool send_packets(struct endpoint_roce *e, enum endpoint_role role, uint64_t now_us)
 {
@@ -31,6 +41,7 @@ static bool send_packets(struct endpoint_roce *e, enum endpoint_role role, uint6
         return false;
     e->more = roce_pair_send(e, now_us);
     roce_port_leave(port);
+    settle_own_debt(e);
     atomic_store_explicit(&e->endpoint.sent_us, now_us, memory_order_relaxed);
     return true;
 }
@@ -104,7 +115,7 @@ static void endpoint_roce_take(struct roce_user *user, const struct roce_run *ru
     roce_pair_take(e, run, now_us);
     roce_call_received(e);
     withhold(e, now_us);
-    endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    endpoint_pump_at(endpoint, ENDPOINT_DRIVER, now_us);
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
@@ -114,7 +125,7 @@ static void endpoint_roce_poll(struct endpoint *endpoint)
     struct endpoint_roce *e = endpoint_roce_of(endpoint);
 
     if (e->socket || e->slot)
-        roce_socket_drive(e->socket ? e->socket : &e->slot->port->own, true);
+        roce_socket_poll(e->socket ? e->socket : &e->slot->port->own);
 }
 
 static bool endpoint_roce_owes(const struct endpoint *endpoint)
@@ -253,24 +264,6 @@ static struct endpoint_roce *endpoint_roce_new(struct roce_slot *slot)
 
 enum { CLOSE_US = 100000 /* an end needs no longer: nothing is awaited of the peer */ };
 
-/* Selects what was not set: the local address, and the path MTU. */
-static int complete_path(struct rddp_ib_attr *attr)
-{
-    struct sockaddr_storage local;
-    int mtu = 0, error;
-
-    roce_address_unmap(&attr->peer);
-    roce_address_unmap(&attr->local);
-    error = udp_source(&attr->peer, &local);
-    if (!error && attr->local.ss_family == AF_UNSPEC)
-        attr->local = local;
-    if (!error && !attr->path_mtu)
-        mtu = roce_path_mtu(&attr->peer);
-    if (mtu > 0)
-        attr->path_mtu = (uint32_t)mtu;
-    return error ? error : mtu < 0 ? mtu : 0;
-}
-
 /* Whoever connects by hand knows that, and needs no event. */
 static int begin_by_hand(struct endpoint_roce *e, struct rddp_qp *qp, const struct rddp_ib_attr *attr)
 {
@@ -295,7 +288,7 @@ int endpoint_roce_receive(struct roce_slot *slot, struct rddp_qp *qp, struct rdd
                           struct endpoint **endpoint)
 {
     struct endpoint_roce *e;
-    int error = slot->port->host ? complete_path(attr) : -ENODEV;
+    int error = slot->port->host ? roce_path_complete(attr) : -ENODEV;
 
     if (error)
         return error;
@@ -476,7 +469,7 @@ static int set_other_path(struct endpoint_roce *e, struct rddp_ib_attr *attr)
     if (is_end_of_path(&attr->peer, &e->peer) &&
         (attr->local.ss_family == AF_UNSPEC || is_end_of_path(&attr->local, &e->local)))
         return 0;
-    error = complete_path(attr);
+    error = roce_path_complete(attr);
     return error ? error : roce_pair_set_path(e, &attr->local, &attr->peer, e->pair.attr.peer_qpn);
 }
 

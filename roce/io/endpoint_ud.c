@@ -157,9 +157,9 @@ static void endpoint_ud_poll(struct endpoint *endpoint)
 {
     struct roce_port *port = endpoint_ud_of(endpoint)->slot->port;
 
-    roce_socket_drive(&port->own, true);
+    roce_socket_poll(&port->own);
     if (port->host && port->host->shared.udp.fd >= 0)
-        roce_socket_drive(&port->host->shared, true);
+        roce_socket_poll(&port->host->shared);
 }
 
 /* --- for the application ------------------------------------------------------------------------------------------ */

@@ -105,11 +105,6 @@ bool roce_address_is_v4(const struct roce_address *address)
     return !memcmp(address->octets, v4_prefix, V4_AT);
 }
 
-bool roce_address_is_equal(const struct roce_address *a, const struct roce_address *b)
-{
-    return !memcmp(a->octets, b->octets, sizeof(a->octets));
-}
-
 bool roce_address_is_loopback(const struct roce_address *address)
 {
     static const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "roce/icrc.h"
@@ -34,7 +35,10 @@ bool roce_address_copy(const struct sockaddr *from, socklen_t length, struct soc
 void roce_address_unmap(struct sockaddr_storage *address);
 
 bool roce_address_is_v4(const struct roce_address *address);
-bool roce_address_is_equal(const struct roce_address *a, const struct roce_address *b);
+static inline bool roce_address_is_equal(const struct roce_address *a, const struct roce_address *b)
+{
+    return !memcmp(a->octets, b->octets, sizeof(a->octets));
+}
 
 /* Of this host by itself: 127.0.0.0/8 or ::1. */
 bool roce_address_is_loopback(const struct roce_address *address);

@@ -54,10 +54,15 @@ static void dispatch(struct roce_host *host, const struct roce_run *all)
 
     while (all->octets - at >= BTH_OCTETS + ICRC_OCTETS && all->each >= BTH_OCTETS + ICRC_OCTETS) {
         uint32_t number = bth_destination(all->at + at), end = at;
-        struct roce_run run = *all;
+        struct roce_run run;
 
         while (all->octets - end >= BTH_OCTETS + ICRC_OCTETS && bth_destination(all->at + end) == number)
             end = all->octets - end > all->each ? end + all->each : all->octets;
+        if (!at && end == all->octets) { /* as almost always */
+            give_run(host, number, all);
+            return;
+        }
+        run = *all;
         run.at += at;
         run.octets = end - at;
         give_run(host, number, &run);
@@ -97,19 +102,31 @@ void roce_host_end(struct roce_host *host)
     roce_host_sweep(host);
 }
 
-void roce_socket_drive(struct roce_socket *socket, bool is_polled)
+void roce_socket_drive(struct roce_socket *socket)
 {
     struct roce_host *host = socket->host;
     struct udp_batch batch[UDP_BUFFERS];
     int n = UDP_BUFFERS;
 
     roce_host_begin(host);
-    host->is_polled = is_polled;
     for (unsigned turn = 0; turn < ROCE_TURNS && n == UDP_BUFFERS; turn++) {
-        n = is_polled ? udp_recv_one(&socket->udp, &host->stage, batch) : udp_recv(&socket->udp, &host->stage, batch);
+        n = udp_recv(&socket->udp, &host->stage, batch);
         for (int i = 0; i < n; i++)
             receive_batch(socket, &batch[i]);
     }
+    roce_host_end(host);
+}
+
+void roce_socket_poll(struct roce_socket *socket)
+{
+    struct roce_host *host = socket->host;
+    struct udp_batch batch;
+
+    if (udp_recv_one(&socket->udp, &host->stage, &batch) <= 0)
+        return;
+    roce_host_begin(host);
+    host->is_polled = true;
+    receive_batch(socket, &batch);
     host->is_polled = false;
     roce_host_end(host);
 }
@@ -144,7 +161,7 @@ bool roce_host_verifies(struct roce_host *host, const struct icrc_path *path, ui
 static void roce_host_on_readable(struct watch *watch, uint32_t events)
 {
     (void)events;
-    roce_socket_drive(container_of(watch, struct roce_socket, watch), false);
+    roce_socket_drive(container_of(watch, struct roce_socket, watch));
 }
 
 /* Packets that leave as a batch are numbered, those that leave alone are not. */

@@ -45,6 +45,7 @@ int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *l
     e->path.memo = &e->memo;
     e->memo = (struct icrc_memo){0};
     e->in = (struct roce_way){0};
+    e->sends_together = own->udp.cuts;
     e->pair.attr.peer_qpn = peer_qpn;
     if (e->is_near && own_port_of_peer(e))
         set_port(e, own_port_of_peer(e));
@@ -162,19 +163,13 @@ bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
         packets += more;
     } while (packets < TURN_PACKETS && rc_pair_has_output(&e->pair, now_us));
     udp_flush(udp);
+    e->sends_together = !udp_leaves_singly(udp, &e->to);
     return packets == TURN_PACKETS;
 }
 
 bool roce_pair_may_follow(const struct endpoint_roce *e)
 {
-    struct roce_port *port = e->slot->port;
-    bool leaves_together;
-
-    if (!e->is_near || !own_port_of_peer(e) || !roce_port_enter(port, false))
-        return false;
-    leaves_together = !udp_leaves_singly(&port->own.udp, &e->to);
-    roce_port_leave(port);
-    return leaves_together;
+    return e->is_near && e->sends_together && own_port_of_peer(e);
 }
 
 /* --- in ---------------------------------------------------------------------------------------------------------- */

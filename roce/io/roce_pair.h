@@ -54,6 +54,7 @@ struct endpoint_roce {
     uint64_t undone;            /* time-outs that had been needless by then */
     bool has_peer;              /* a packet of the peer has arrived */
     bool more;                  /* a turn ended before its work was done */
+    bool sends_together;        /* what left last could have left with more, in one call */
     uint64_t wrong_icrc, wrong_peer;
 };
 

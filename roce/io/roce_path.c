@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 
+#include <rddp/rddp.h>
+
 #include "loop/udp.h"
 #include "roce/bth.h"
 #include "roce/io/roce_address.h"
@@ -25,6 +27,23 @@ int roce_path_mtu(const struct sockaddr_storage *peer)
     while (mtu > BTH_MTU_MIN && mtu > packet)
         mtu /= 2;
     return mtu;
+}
+
+int roce_path_complete(struct rddp_ib_attr *attr)
+{
+    struct sockaddr_storage local;
+    int mtu = 0, error;
+
+    roce_address_unmap(&attr->peer);
+    roce_address_unmap(&attr->local);
+    error = udp_source(&attr->peer, &local);
+    if (!error && attr->local.ss_family == AF_UNSPEC)
+        attr->local = local;
+    if (!error && !attr->path_mtu)
+        mtu = roce_path_mtu(&attr->peer);
+    if (mtu > 0)
+        attr->path_mtu = (uint32_t)mtu;
+    return error ? error : mtu < 0 ? mtu : 0;
 }
 
 int roce_path_ends(const struct sockaddr *addr, socklen_t length, const struct sockaddr *local,

@@ -118,8 +118,10 @@ static inline uint32_t roce_slot_number(const struct roce_slot *slot)
     return (uint32_t)slot->port->own.number << ROCE_SLOT_BITS | (uint32_t)(slot - slot->port->slot);
 }
 
-/* Takes packets that have arrived at this socket. By the driver, who holds no endpoint. `is_polled`: for a poller. */
-void roce_socket_drive(struct roce_socket *socket, bool is_polled);
+/* Takes packets that have arrived at this socket. By the driver, who holds no endpoint. roce_socket_poll(): for a
+ * poller, and only one batch. */
+void roce_socket_drive(struct roce_socket *socket);
+void roce_socket_poll(struct roce_socket *socket);
 
 /* Takes the port for sending; any thread. Unless `wait`: returns false if another thread has it. */
 static inline bool roce_port_enter(struct roce_port *port, bool wait)
