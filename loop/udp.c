@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* udp.c - a UDP socket and its batches: recvmmsg() with UDP_GRO, sendmsg() with UDP_SEGMENT. */
-#include "loop/descriptors.h"
-#include "loop/udp.h"
+/* udp.c - the batches of a UDP socket: recvmmsg() with UDP_GRO, sendmsg() with UDP_SEGMENT. */
+#include "loop/udp_inner.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,19 +15,6 @@
 /* It takes for granted what others declare. */
 #include <linux/errqueue.h>
 
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
-#ifndef UDP_NO_CHECK6_RX
-#define UDP_NO_CHECK6_RX 102
-#endif
-#ifndef SOL_UDP
-#define SOL_UDP 17
-#endif
-
 enum { ECN_MASK = 3, ECN_ECT0 = 2, ECN_CE = 3 }; /* of the octet TOS or Traffic Class (RFC 3168) */
 
 union udp_control {
@@ -37,135 +23,7 @@ union udp_control {
                 CMSG_SPACE(sizeof(struct in_pktinfo))];
 };
 
-/* What IPv4's addresses begin with where they look like IPv6's. */
-static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 static const uint8_t any[UDP_ADDRESS];
-
-static socklen_t udp_length_of(const struct sockaddr_storage *addr)
-{
-    return addr->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
-/* --- the socket ---------------------------------------------------------------------------------------------- */
-
-/* Enlarges a buffer of the socket, beyond the system's limit if permitted. */
-static void enlarge(int fd, int forced, int usual)
-{
-    int octets = UDP_SOCKET_OCTETS;
-
-    if (setsockopt(fd, SOL_SOCKET, forced, &octets, sizeof(octets)))
-        setsockopt(fd, SOL_SOCKET, usual, &octets, sizeof(octets));
-}
-
-static int set_options(int fd, int family, unsigned options)
-{
-    int on = 1, off = 0, discover = IP_PMTUDISC_DO;
-
-    if (options & UDP_IN_GROUP && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)))
-        return -errno;
-    if (options & UDP_BOTH_FAMILIES && family == AF_INET6 &&
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)))
-        return -errno;
-    if (options & UDP_WITHOUT_CHECKSUM && family == AF_INET6 &&
-        setsockopt(fd, SOL_UDP, UDP_NO_CHECK6_RX, &on, sizeof(on)))
-        return -errno;
-    if (!(options & UDP_UNFRAGMENTED))
-        return 0;
-    if (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &discover, sizeof(discover)))
-        return -errno;
-    return setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &discover, sizeof(discover)) ? -errno : 0;
-}
-
-int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length)
-{
-    return udp_open_with(u, local, length, 0);
-}
-
-int udp_open_with(struct udp *u, const struct sockaddr *local, socklen_t length, unsigned options)
-{
-    int on = 1, off = 0, error;
-
-    *u = (struct udp){.fd = socket(local->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-    if (u->fd < 0)
-        return -errno;
-    u->out = malloc(UDP_BATCH_OCTETS);
-    error = u->out ? set_options(u->fd, local->sa_family, options) : -ENOMEM;
-    if (!error && bind(u->fd, local, length))
-        error = -errno;
-    if (error) {
-        udp_close(u);
-        return error;
-    }
-    enlarge(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
-    enlarge(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
-    setsockopt(u->fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
-    setsockopt(u->fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)); /* also for IPv4 at a socket of IPv6 */
-    setsockopt(u->fd, IPPROTO_IP, IP_RECVTOS, &on, sizeof(on));
-    if (local->sa_family == AF_INET6) {
-        setsockopt(u->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
-        setsockopt(u->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, &on, sizeof(on));
-    }
-    u->cuts = setsockopt(u->fd, SOL_UDP, UDP_SEGMENT, &off, sizeof(off)) == 0;
-    return 0;
-}
-
-void udp_close(struct udp *u)
-{
-    if (u->fd >= 0)
-        descriptor_close(u->fd);
-    free(u->out);
-    u->fd = -1;
-    u->out = NULL;
-}
-
-int udp_connect(struct udp *u, const struct sockaddr_storage *peer)
-{
-    int on = 1;
-
-    setsockopt(u->fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
-    if (peer->ss_family == AF_INET6)
-        setsockopt(u->fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
-    return connect(u->fd, (const struct sockaddr *)peer, udp_length_of(peer)) ? -errno : 0;
-}
-
-void udp_local(const struct udp *u, struct sockaddr_storage *local)
-{
-    socklen_t length = sizeof(*local);
-
-    memset(local, 0, sizeof(*local));
-    getsockname(u->fd, (struct sockaddr *)local, &length);
-}
-
-int udp_source(const struct sockaddr_storage *peer, struct sockaddr_storage *local)
-{
-    struct udp u = {.fd = socket(peer->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    int error;
-
-    *local = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
-    if (u.fd < 0)
-        return -errno;
-    error = udp_connect(&u, peer);
-    if (!error)
-        udp_local(&u, local);
-    close(u.fd);
-    return error;
-}
-
-int udp_route_mtu(const struct sockaddr_storage *peer)
-{
-    struct udp u = {.fd = socket(peer->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-    bool v6 = peer->ss_family == AF_INET6;
-    socklen_t length = sizeof(int);
-    int mtu = 0, error;
-
-    if (u.fd < 0)
-        return -errno;
-    error = udp_connect(&u, peer);
-    if (!error && getsockopt(u.fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu, &length))
-        error = -errno;
-    close(u.fd);
-    return error ? error : mtu;
-}
 
 /* --- in ------------------------------------------------------------------------------------------------------ */
 
@@ -195,8 +53,8 @@ static void read_fact(const struct cmsghdr *c, struct udp_facts *facts)
     } else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
         memcpy(&to, CMSG_DATA(c), sizeof(to));
         facts->unicast &= to.ipi_addr.s_addr == to.ipi_spec_dst.s_addr;
-        memcpy(facts->to + sizeof(mapped), &to.ipi_addr, sizeof(to.ipi_addr));
-        memcpy(facts->to, mapped, sizeof(mapped));
+        memcpy(facts->to + sizeof(udp_mapped), &to.ipi_addr, sizeof(to.ipi_addr));
+        memcpy(facts->to, udp_mapped, sizeof(udp_mapped));
     } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
         memcpy(&to6, CMSG_DATA(c), sizeof(to6));
         facts->unicast &= !IN6_IS_ADDR_MULTICAST(&to6.ipi6_addr);
@@ -204,10 +62,11 @@ static void read_fact(const struct cmsghdr *c, struct udp_facts *facts)
     }
 }
 
-static struct udp_facts facts_of(struct msghdr *m, uint32_t octets)
+static struct udp_facts facts_of(const struct udp *u, struct msghdr *m, uint32_t octets)
 {
     struct udp_facts facts = {.each = octets, .unicast = true};
 
+    memcpy(facts.to, u->at, sizeof(facts.to));
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
         read_fact(c, &facts);
     return facts;
@@ -239,9 +98,9 @@ static struct msghdr message_for(struct udp_batch *batch, struct iovec *space, u
     };
 }
 
-static void describe_batch(struct udp_batch *batch, struct msghdr *m, uint32_t octets)
+static void describe_batch(const struct udp *u, struct udp_batch *batch, struct msghdr *m, uint32_t octets)
 {
-    struct udp_facts facts = facts_of(m, octets);
+    struct udp_facts facts = facts_of(u, m, octets);
     bool counts = !(m->msg_flags & MSG_TRUNC) && has_port(&batch->from) && facts.unicast;
 
     batch->at = m->msg_iov->iov_base;
@@ -274,7 +133,7 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
     if (n < 0)
         return recv_failed(u);
     for (int i = 0; i < n; i++)
-        describe_batch(&batch[i], &m[i].msg_hdr, m[i].msg_len);
+        describe_batch(u, &batch[i], &m[i].msg_hdr, m[i].msg_len);
     return n;
 }
 
@@ -287,7 +146,7 @@ int udp_recv_one(struct udp *u, const struct udp_stage *stage, struct udp_batch 
 
     if (n < 0)
         return recv_failed(u);
-    describe_batch(batch, &m, (uint32_t)n);
+    describe_batch(u, batch, &m, (uint32_t)n);
     return 1;
 }
 
@@ -347,10 +206,10 @@ static void add_source(const struct udp *u, struct msghdr *m)
 {
     struct in6_pktinfo v6 = {.ipi6_ifindex = 0};
     struct in_pktinfo v4 = {.ipi_ifindex = 0};
-    bool is_v4 = !memcmp(u->out_source, mapped, sizeof(mapped));
+    bool is_v4 = !memcmp(u->out_source, udp_mapped, sizeof(udp_mapped));
 
     memcpy(&v6.ipi6_addr, u->out_source, sizeof(v6.ipi6_addr));
-    memcpy(&v4.ipi_spec_dst, u->out_source + sizeof(mapped), sizeof(v4.ipi_spec_dst));
+    memcpy(&v4.ipi_spec_dst, u->out_source + sizeof(udp_mapped), sizeof(v4.ipi_spec_dst));
     if (is_v4)
         add_control(m, IPPROTO_IP, IP_PKTINFO, &v4, sizeof(v4));
     else

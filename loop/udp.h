@@ -26,14 +26,18 @@ enum udp_option {
     UDP_UNFRAGMENTED = 1 << 2,
     /* Packets of IPv6 arrive that have no checksum of UDP, because they have one of their own (RFC 6935): rxe's do. */
     UDP_WITHOUT_CHECKSUM = 1 << 3,
+    /* It is bound to one address of this host: nothing has to be asked about where packets were sent to, nor be said
+     * about where they come from. Marks of congestion are not looked at. */
+    UDP_AT_ADDRESS = 1 << 4,
 };
 
 struct udp {
     int fd;
-    bool cuts;        /* the kernel cuts batches (UDP_SEGMENT) */
-    bool errors;      /* after udp_connect(): udp_refused() may have something to tell */
-    uint64_t dropped; /* packets that the socket did not accept */
-    uint8_t *out;     /* memory for packets of the batch being collected: UDP_BATCH_OCTETS */
+    bool cuts;               /* the kernel cuts batches (UDP_SEGMENT) */
+    bool errors;             /* after udp_connect(): udp_refused() may have something to tell */
+    uint8_t at[UDP_ADDRESS]; /* with UDP_AT_ADDRESS: that address */
+    uint64_t dropped;        /* packets that the socket did not accept */
+    uint8_t *out;            /* memory for packets of the batch being collected: UDP_BATCH_OCTETS */
     struct iovec packet[UDP_BATCH_PACKETS];
     uint32_t out_octets, out_packets, out_each; /* of the batch */
     uint32_t out_used;                          /* octets of `out` */
@@ -68,6 +72,11 @@ int udp_open(struct udp *u, const struct sockaddr *local, socklen_t length);
 int udp_open_with(struct udp *u, const struct sockaddr *local, socklen_t length,
                   unsigned options); /* enum udp_option */
 void udp_close(struct udp *u);
+
+/* The same with UDP_AT_ADDRESS at the port of `other`, which has all addresses: packets to this one come to the new
+ * socket from now on. The port in `local` says nothing. -EXDEV: the calling thread may be in another network namespace
+ * than `other`. */
+int udp_open_beside(struct udp *u, const struct udp *other, const struct sockaddr_storage *local, unsigned options);
 
 /* Restricts the socket to packets of this peer, and collects ICMP errors for ours. Returns 0 or a negative errno. */
 int udp_connect(struct udp *u, const struct sockaddr_storage *peer);

@@ -119,13 +119,13 @@ static void endpoint_roce_take(struct roce_user *user, const struct roce_run *ru
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
-/* The socket that the peer's last packets came by; before there are any, that of the port, if there is one. */
+/* The socket that the peer's last packets came by; before there are any, by which ours leave, if there is one. */
 static void endpoint_roce_poll(struct endpoint *endpoint)
 {
     struct endpoint_roce *e = endpoint_roce_of(endpoint);
 
-    if (e->socket || e->slot)
-        roce_socket_poll(e->socket ? e->socket : &e->slot->port->own);
+    if (e->socket || e->home)
+        roce_socket_poll(e->socket ? e->socket : e->home);
 }
 
 static bool endpoint_roce_owes(const struct endpoint *endpoint)

@@ -20,8 +20,9 @@ struct endpoint_ud {
     struct ud ud;
     struct roce_slot *slot; /* goes with the queue pair */
     struct roce_user user;
-    sa_family_t family; /* of the socket that it sends from */
-    bool more;          /* a turn ended before its work was done */
+    struct roce_socket *socket; /* that its last datagrams came by; NULL: none have come */
+    sa_family_t family;         /* of the socket that it sends from */
+    bool more;                  /* a turn ended before its work was done */
     uint64_t wrong_icrc;
 };
 
@@ -148,6 +149,7 @@ static void endpoint_ud_take(struct roce_user *user, const struct roce_run *run)
 
     endpoint_hold(endpoint);
     loop_note_receipt(endpoint->loop, endpoint);
+    e->socket = run->socket;
     take_datagrams(e, run, reactor_now_us());
     endpoint_pump(endpoint, ENDPOINT_DRIVER);
     endpoint_release(endpoint, ENDPOINT_DRIVER);
@@ -155,10 +157,13 @@ static void endpoint_ud_take(struct roce_user *user, const struct roce_run *run)
 
 static void endpoint_ud_poll(struct endpoint *endpoint)
 {
-    struct roce_port *port = endpoint_ud_of(endpoint)->slot->port;
+    struct endpoint_ud *e = endpoint_ud_of(endpoint);
+    struct roce_port *port = e->slot->port;
 
-    roce_socket_poll(&port->own);
-    if (port->host && port->host->shared.udp.fd >= 0)
+    if (!port->host)
+        return;
+    roce_socket_poll(e->socket && e->socket != &port->host->shared ? e->socket : &port->own);
+    if (port->host->shared.udp.fd >= 0)
         roce_socket_poll(&port->host->shared);
 }
 

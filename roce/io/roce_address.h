@@ -43,6 +43,12 @@ static inline bool roce_address_is_equal(const struct roce_address *a, const str
 /* Of this host by itself: 127.0.0.0/8 or ::1. */
 bool roce_address_is_loopback(const struct roce_address *address);
 
+/* Of a link: fe80::/10. */
+static inline bool roce_address_is_link_local(const struct roce_address *address)
+{
+    return address->octets[0] == 0xfe && (address->octets[1] & 0xc0) == 0x80;
+}
+
 /* The UDP port of a socket address; 0 of other families. */
 uint16_t roce_address_port(const struct sockaddr_storage *from);
 

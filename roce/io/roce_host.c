@@ -183,15 +183,11 @@ static int open_udp(struct udp *udp, sa_family_t family, uint16_t port, unsigned
                               : udp_open_with(udp, (struct sockaddr *)&v4, sizeof(v4), options);
 }
 
-int roce_socket_open(struct roce_host *host, struct roce_socket *socket, uint16_t port, unsigned options)
+static int socket_begin(struct roce_host *host, struct roce_socket *socket)
 {
-    int error = open_udp(&socket->udp, AF_INET6, port, options);
     struct sockaddr_storage local;
+    int error;
 
-    if (error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL)
-        error = open_udp(&socket->udp, AF_INET, port, options);
-    if (error)
-        return error;
     udp_local(&socket->udp, &local);
     socket->host = host;
     socket->number = roce_address_port(&local);
@@ -201,6 +197,26 @@ int roce_socket_open(struct roce_host *host, struct roce_socket *socket, uint16_
     if (error)
         udp_close(&socket->udp);
     return error;
+}
+
+int roce_socket_open(struct roce_host *host, struct roce_socket *socket, uint16_t port, unsigned options)
+{
+    int error = open_udp(&socket->udp, AF_INET6, port, options);
+
+    if (error == -EAFNOSUPPORT || error == -EADDRNOTAVAIL)
+        error = open_udp(&socket->udp, AF_INET, port, options);
+    return error ? error : socket_begin(host, socket);
+}
+
+int roce_socket_open_beside(struct roce_host *host, struct roce_socket *socket, const struct roce_socket *own,
+                            const struct roce_address *address)
+{
+    struct sockaddr_storage local;
+    int error;
+
+    roce_address_name(address, 0, 0, &local);
+    error = udp_open_beside(&socket->udp, &own->udp, &local, UDP_UNFRAGMENTED | UDP_WITHOUT_CHECKSUM);
+    return error ? error : socket_begin(host, socket);
 }
 
 void roce_socket_close(struct roce_socket *socket)
@@ -279,6 +295,8 @@ static void close_port(struct roce_port *port)
 {
     struct reactor *reactor = &port->loop->reactor;
 
+    while (port->homes)
+        roce_socket_close(&port->home[--port->homes]);
     roce_socket_close(&port->own);
     if (port->passed.fd >= 0) {
         reactor_unwatch(reactor, &port->passed);
@@ -359,6 +377,8 @@ void roce_host_leave(struct loop *loop)
         host->ports = port->next;
         port->host = NULL;
         udp_close(&port->own.udp);
+        for (uint32_t i = 0; i < port->homes; i++)
+            udp_close(&port->home[i].udp);
         leave_fd(&port->passed.fd);
         pthread_mutex_init(&port->sending, NULL);
         if (!port->used)

@@ -13,6 +13,10 @@ int roce_host_get(struct loop *loop, struct roce_host **host);
 int roce_socket_open(struct roce_host *host, struct roce_socket *socket, uint16_t port, unsigned options);
 void roce_socket_close(struct roce_socket *socket);
 
+/* The same at the port of `own`, for packets to this address alone. */
+int roce_socket_open_beside(struct roce_host *host, struct roce_socket *socket, const struct roce_socket *own,
+                            const struct roce_address *address);
+
 /* Frees a port whose sockets are closed. */
 void roce_host_free_port(struct roce_port *port);
 

@@ -30,22 +30,24 @@ static void set_port(struct endpoint_roce *e, uint16_t port)
 int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *local,
                        const struct sockaddr_storage *peer, uint32_t peer_qpn)
 {
-    const struct roce_socket *own = &e->slot->port->own;
+    struct roce_port *port = e->slot->port;
     struct sockaddr_storage bound;
 
-    udp_local(&own->udp, &bound);
     if (!roce_address_read(local, &e->local) || !roce_address_read(peer, &e->peer) ||
-        roce_address_is_v4(&e->local) != roce_address_is_v4(&e->peer) ||
-        !roce_address_write(&e->peer, bound.ss_family, ROCE_PORT, roce_address_scope(peer), &e->to))
+        roce_address_is_v4(&e->local) != roce_address_is_v4(&e->peer))
+        return -EADDRNOTAVAIL;
+    e->home = roce_port_home(port, &e->local);
+    udp_local(&e->home->udp, &bound);
+    if (!roce_address_write(&e->peer, bound.ss_family, ROCE_PORT, roce_address_scope(peer), &e->to))
         return -EADDRNOTAVAIL;
     e->endpoint.local = *local;
     e->endpoint.peer = *peer;
     e->is_near = roce_address_is_equal(&e->local, &e->peer) || roce_address_is_loopback(&e->peer);
-    e->path = roce_address_path(&e->local, own->number, &e->peer, ROCE_PORT);
+    e->path = roce_address_path(&e->local, port->own.number, &e->peer, ROCE_PORT);
     e->path.memo = &e->memo;
     e->memo = (struct icrc_memo){0};
     e->in = (struct roce_way){0};
-    e->sends_together = own->udp.cuts;
+    e->sends_together = e->home->udp.cuts;
     e->pair.attr.peer_qpn = peer_qpn;
     if (e->is_near && own_port_of_peer(e))
         set_port(e, own_port_of_peer(e));
@@ -144,13 +146,14 @@ int roce_pair_connect(struct endpoint_roce *e, struct rddp_qp *qp, const struct 
 
 bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
 {
-    struct udp *udp = &e->slot->port->own.udp;
+    struct udp *udp = &e->home->udp;
     uint8_t buffer[BTH_MTU_MAX];
     struct rc_packet packet;
     unsigned packets = 0, more;
 
     packet.emit.buffer = buffer;
-    udp_set_source(udp, e->local.octets);
+    if (e->home == &e->slot->port->own)
+        udp_set_source(udp, e->local.octets);
     do {
         if (!rc_pair_emit(&e->pair, &packet, now_us))
             break;

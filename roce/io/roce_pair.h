@@ -42,6 +42,7 @@ struct endpoint_roce {
     bool owns_slot;         /* the slot goes with the connection, or else with its queue pair */
     struct roce_user user;
     struct roce_call call;
+    struct roce_socket *home;   /* by which packets to the peer leave */
     struct roce_socket *socket; /* by which the peer's last packets came; NULL: none have come */
     struct roce_address local, peer;
     struct sockaddr_storage to; /* the peer, with the port that packets are sent to now */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -81,6 +82,17 @@ static int roce_port_make(struct roce_host *host, struct roce_port **out)
     return 0;
 }
 
+struct roce_socket *roce_port_home(struct roce_port *port, const struct roce_address *local)
+{
+    for (uint32_t i = 0; i < port->homes; i++)
+        if (!memcmp(port->home[i].udp.at, local->octets, sizeof(local->octets)))
+            return &port->home[i];
+    if (!port->host || port->homes == ROCE_HOMES || port->has_no_more || roce_address_is_link_local(local))
+        return &port->own;
+    port->has_no_more = roce_socket_open_beside(port->host, &port->home[port->homes], &port->own, local);
+    return port->has_no_more ? &port->own : &port->home[port->homes++];
+}
+
 int roce_host_open(struct loop *loop, struct roce_host **out)
 {
     struct roce_host *host;
@@ -105,6 +117,8 @@ void roce_port_count(const struct roce_port *port, struct rddp_ib_counters *coun
     const struct roce_host *host = port->host;
 
     counters->dropped = port->own.udp.dropped;
+    for (uint32_t i = 0; i < port->homes; i++)
+        counters->dropped += port->home[i].udp.dropped;
     if (!host)
         return;
     counters->unowned = host->counters.unowned + host->passing.unowned;

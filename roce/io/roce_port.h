@@ -26,6 +26,7 @@ enum {
     ROCE_PORT_MIN = 1024,    /* numbers below are those of other implementations */
     ROCE_REST_US = 10000000, /* a slot rests that long before it is used again: the life of old packets */
     ROCE_TURNS = 8,          /* calls of a turn that receive */
+    ROCE_HOMES = 4,          /* sockets of a port that are bound to one address of this host each */
     ROCE_KEPT = 1024,        /* packets that the queue pairs of a port keep behind gaps: 4 MiB, touched when needed */
     ROCE_SPACES = 8,         /* packet lengths for which the work on identifications is kept */
 };
@@ -68,9 +69,12 @@ struct roce_port {
     struct roce_host *host; /* NULL: fork() left it to the parent */
     struct loop *loop;
     struct roce_socket own;
-    struct watch passed;     /* a socket for what others pass on */
-    struct rc_pool kept;     /* packets that arrived behind a gap; its memory is owned */
-    pthread_mutex_t sending; /* guards own.udp's packets that wait to leave; any thread, see roce_port_enter() */
+    struct roce_socket home[ROCE_HOMES]; /* beside it, for the first addresses that connections have: the kernel has */
+    uint32_t homes;                      /* less to look up and to say for each packet */
+    bool has_no_more;                    /* one could not be opened: no other one is tried */
+    struct watch passed;                 /* a socket for what others pass on */
+    struct rc_pool kept;                 /* packets that arrived behind a gap; its memory is owned */
+    pthread_mutex_t sending; /* guards packets that wait to leave by own and home; any thread, see roce_port_enter() */
     uint32_t used;           /* slots in use, and a manager that sends from here */
     uint64_t rests_us;       /* until when the slot rests that was closed last */
     struct roce_port *next;
@@ -111,6 +115,10 @@ void roce_slot_close(struct roce_slot *slot);
 /* The connection manager of this loop is to connect the queue pair of the slot. Returns 0; -EXDEV: the slot is another
  * loop's; -ENODEV: fork() left its sockets to the parent; or the errors of roce_host_open(). */
 int roce_slot_join(const struct roce_slot *slot, struct loop *loop);
+
+/* The socket of the port by which packets from this address leave, and by which those to it arrive from now on. By the
+ * driver. It stays as long as the port. */
+struct roce_socket *roce_port_home(struct roce_port *port, const struct roce_address *local);
 
 /* Its queue pair number, which never changes. */
 static inline uint32_t roce_slot_number(const struct roce_slot *slot)

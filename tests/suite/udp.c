@@ -289,17 +289,78 @@ static void without_checksum(void **state)
     close_all();
 }
 
+static struct sockaddr_storage ipv4_of(uint32_t host, in_port_t port)
+{
+    struct sockaddr_storage all = {.ss_family = AF_INET};
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&all;
+
+    v4->sin_port = port;
+    v4->sin_addr.s_addr = htonl(host);
+    return all;
+}
+
+/* Takes one packet, which was sent to this address of IPv4. */
+static struct udp_batch expect_at(unsigned peer, uint32_t host)
+{
+    struct in6_addr wanted = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    struct udp_batch batch[UDP_BUFFERS];
+
+    put32(&wanted.s6_addr[12], host);
+    assert_int_equal(poll(&(struct pollfd){to[peer].fd, POLLIN, 0}, 1, PATIENCE_MS), 1);
+    assert_int_equal(udp_recv_one(&to[peer], &stage, batch), 1);
+    assert_int_equal(batch[0].octets, 100);
+    assert_memory_equal(batch[0].to, &wanted, sizeof(wanted));
+    return batch[0];
+}
+
+/* A socket at one address, beside one at all of them: each gets what is for it, and no other one gets the port. */
+static void beside(void **state)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    struct sockaddr_storage near = ipv4_of(INADDR_LOOPBACK, 0), bound;
+    struct udp_batch batch;
+    struct udp other;
+    in_port_t port;
+    int error;
+
+    (void)state;
+    open_all(AF_INET);
+    udp_close(&to[0]);
+    udp_close(&to[1]);
+    assert_int_equal(udp_open_with(&to[0], (struct sockaddr *)&any, sizeof(any), UDP_BOTH_FAMILIES), 0);
+    udp_local(&to[0], &bound);
+    port = ((struct sockaddr_in6 *)&bound)->sin6_port;
+    error = udp_open_beside(&to[1], &to[0], &near, UDP_UNFRAGMENTED);
+    if (error == -EXDEV)
+        skip(); /* this kernel does not name namespaces */
+    assert_int_equal(error, 0);
+    for (uint32_t round = 0; round < 2; round++) {
+        address[0] = ipv4_of(INADDR_LOOPBACK + round, port);
+        put(0, round, 100);
+        udp_flush(&from);
+        batch = expect_at(!round, INADDR_LOOPBACK + round);
+    }
+    address[1] = ipv4_of(INADDR_LOOPBACK, port);
+    assert_int_equal(udp_open_beside(&other, &to[0], &near, UDP_UNFRAGMENTED), -EADDRINUSE);
+    assert_int_equal(udp_open_with(&other, (struct sockaddr *)&address[1], sizeof(struct sockaddr_in), UDP_IN_GROUP),
+                     -EADDRINUSE);
+    assert_int_equal(udp_open_with(&other, (struct sockaddr *)&bound, sizeof(any), UDP_IN_GROUP), -EADDRINUSE);
+    udp_local(&from, &address[0]);
+    memset(udp_buffer(&to[1], &address[0], 100), 0, 100);
+    udp_put(&to[1], 100);
+    udp_flush(&to[1]);
+    assert_int_equal(poll(&(struct pollfd){from.fd, POLLIN, 0}, 1, PATIENCE_MS), 1);
+    assert_int_equal(udp_recv_one(&from, &stage, &batch), 1);
+    assert_memory_equal(&batch.from, &address[1], sizeof(struct sockaddr_in));
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches),
-        cmocka_unit_test(mixed),
-        cmocka_unit_test(limits),
-        cmocka_unit_test(no_listener),
-        cmocka_unit_test(batches_of_others),
-        cmocka_unit_test(places),
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(without_checksum),
+        cmocka_unit_test(beside), cmocka_unit_test(batches),     cmocka_unit_test(mixed),
+        cmocka_unit_test(limits), cmocka_unit_test(no_listener), cmocka_unit_test(batches_of_others),
+        cmocka_unit_test(places), cmocka_unit_test(addresses),   cmocka_unit_test(without_checksum),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
