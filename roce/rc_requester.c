@@ -234,6 +234,13 @@ static uint64_t next_ask(const struct rc_requester *q)
     return q->asked + (part > RC_ASK_MIN ? part : RC_ASK_MIN);
 }
 
+/* The window is full, and no acknowledgement is on its way. If one is, the last packet need not ask for another: each
+ * would make room for as few packets as it is about, and so would those that they ask for. */
+static bool requester_is_stuck(const struct rc_requester *q, uint64_t now_us)
+{
+    return q->asked <= q->una && !rc_requester_may_send(q, now_us);
+}
+
 /* Its acknowledgement says what the peer has kept. */
 static void send_once(struct rc_requester *q, struct rc_outgoing *out)
 {
@@ -266,8 +273,8 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
     q->next = r->kind == RC_MESSAGE ? q->next + 1 : r->psn + r->packets;
     if (q->next == r->psn + r->packets)
         q->cursor++;
-    out->ask = r->kind == RC_MESSAGE && ((out->last && r->notify) || q->next == q->end ||
-                                         !rc_requester_may_send(q, now_us) || q->next >= next_ask(q));
+    out->ask = r->kind == RC_MESSAGE && ((out->last && r->notify) || q->next == q->end || q->next >= next_ask(q) ||
+                                         requester_is_stuck(q, now_us));
     if (out->ask)
         q->asked = q->next;
     if (q->next > q->max) {

@@ -408,14 +408,36 @@ static void losses_of_bursts(void **state)
     assert_true(mean(&path, false) * path.packet_ns >= 0.45e9);
 }
 
+/* A window grows by a packet now and then. That one is acknowledged with what follows it: if it asked for an
+ * acknowledgement, it would be followed alone, and so on, until each packet left alone and was acknowledged alone. */
+static void few_are_acknowledged_alone(void **state)
+{
+    enum { PACKETS = 100000 };
+    const struct rc_requester_attr attr = {.mtu = MTU, .timeout_us = 500000, .window = 512};
+    uint64_t asked[SLOTS], asks = 0, answered = 0;
+    struct rc_outgoing out = {.position = 0};
+
+    (void)state;
+    rc_requester_init(&w.q, &attr, w.ring, SLOTS);
+    w.q.congestion.threshold = RC_WINDOW_FIRST; /* it grows slowly */
+    rc_requester_add(&w.q, RC_MESSAGE, 2 * PACKETS * MTU, 0, false);
+    for (w.now_us = 1; out.position < w.ring[0].psn + PACKETS; w.now_us += 10) {
+        while (rc_requester_next(&w.q, &out, w.now_us))
+            if (out.ask)
+                asked[asks++ % SLOTS] = out.position;
+        assert_in_range(asks - answered, 1, SLOTS);
+        rc_requester_acknowledged(&w.q, psn_wire(asked[answered++ % SLOTS]), AETH_ACK | AETH_NO_CREDITS, w.now_us);
+    }
+    assert_true(w.q.congestion.window > 256);
+    assert_in_range(asks, PACKETS / 512, PACKETS / 16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses_by_chance),
-        cmocka_unit_test(losses_by_chance_kept),
-        cmocka_unit_test(losses_by_chance_and_stalls),
-        cmocka_unit_test(losses_of_a_queue),
-        cmocka_unit_test(losses_of_bursts),
+        cmocka_unit_test(few_are_acknowledged_alone), cmocka_unit_test(losses_by_chance),
+        cmocka_unit_test(losses_by_chance_kept),      cmocka_unit_test(losses_by_chance_and_stalls),
+        cmocka_unit_test(losses_of_a_queue),          cmocka_unit_test(losses_of_bursts),
     };
 
     return cmocka_run_group_tests_name("roce_window", tests, NULL, NULL);
