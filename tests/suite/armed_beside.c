@@ -35,18 +35,6 @@ static void arm(void)
     assert_int_equal(rddp_req_notify_cq(beside, false), 0);
 }
 
-/* A message from `here` for a receive of `there`. */
-static void send_to_there(void)
-{
-    struct rddp_sge sge = {(uintptr_t)here.memory, MANUAL_SIZE, rddp_mr_key(here.mr)};
-    struct rddp_sge to = {(uintptr_t)there.memory, MANUAL_SIZE, rddp_mr_key(there.mr)};
-    struct rddp_recv_wr receive = {.sg_list = &to, .num_sge = 1}, *bad_receive;
-    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND}, *bad;
-
-    assert_int_equal(rddp_post_recv(there.qp, &receive, &bad_receive), 0);
-    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
-}
-
 /* Messages for a poller, until the thread has seen enough of it. */
 static void poll_until_parked(void)
 {
@@ -55,7 +43,7 @@ static void poll_until_parked(void)
 
     while (!there.context->loop->parked) {
         assert_true(reactor_now_us() - began_us < WAIT_US);
-        send_to_there();
+        manual_send(&here, &there);
         while (!rddp_poll_cq(there.cq, 1, &wc))
             continue;
         assert_int_equal(wc.status, RDDP_WC_SUCCESS);
@@ -132,7 +120,7 @@ static void it_does_what_is_left_undone(void **state)
     for (int i = 0; i < 5; i++) {
         poll_until_parked();
         poll(NULL, 0, 1);
-        send_to_there();
+        manual_send(&here, &there);
         for (int ms = 0; !cq_poll(&there.cq->cq, &wc, 1); ms++) {
             assert_true(ms < PAIR_WAIT_MS);
             poll(NULL, 0, 1);

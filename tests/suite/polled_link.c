@@ -29,18 +29,6 @@ static int set_up(void **state)
     return 0;
 }
 
-/* A message from `there`, for which a receive is posted. */
-static void send_one(void)
-{
-    struct rddp_sge sge = {(uintptr_t)there.memory, MANUAL_SIZE, rddp_mr_key(there.mr)};
-    struct rddp_sge to = {(uintptr_t)here.memory, MANUAL_SIZE, rddp_mr_key(here.mr)};
-    struct rddp_recv_wr receive = {.sg_list = &to, .num_sge = 1}, *bad_receive;
-    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND}, *bad;
-
-    assert_int_equal(rddp_post_recv(here.qp, &receive, &bad_receive), 0);
-    assert_int_equal(rddp_post_send(there.qp, &wr, &bad), 0);
-}
-
 /* Polls until the link rests; a message makes it the one that is asked. */
 static void poll_until_it_rests(void)
 {
@@ -48,7 +36,7 @@ static void poll_until_it_rests(void)
     struct rddp_wc wc;
     uint64_t before = received;
 
-    send_one();
+    manual_send(&there, &here);
     for (int i = 0; i < POLLS_MAX && (received == before || !loop->resting); i++)
         received += (uint64_t)rddp_poll_cq(here.cq, 1, &wc);
     assert_int_equal(received, before + 1);
@@ -68,7 +56,7 @@ static void a_sleeper_is_woken(void **state)
     (void)state;
     for (int i = 0; i < TURNS; i++) {
         poll_until_it_rests();
-        send_one();
+        manual_send(&there, &here);
         while (!has_come())
             assert_int_equal(rddp_progress(here.context, -1), 0);
         assert_null(here.context->loop->resting);
@@ -79,7 +67,7 @@ static void rounds_without_sleep(void **state)
 {
     (void)state;
     poll_until_it_rests();
-    send_one();
+    manual_send(&there, &here);
     for (int i = 0; i < PAIR_WAIT_MS && !has_come(); i++) {
         poll(NULL, 0, 1);
         assert_int_equal(rddp_progress(here.context, 0), 0);
@@ -96,7 +84,7 @@ static void at_the_descriptor(void **state)
     poll_until_it_rests();
     fd.fd = rddp_progress_fd(here.context);
     assert_null(here.context->loop->resting); /* an old timer may end the sleep below as well */
-    send_one();
+    manual_send(&there, &here);
     while (!has_come()) {
         assert_int_equal(poll(&fd, 1, PAIR_WAIT_MS), 1);
         assert_int_equal(rddp_progress(here.context, 0), 0);
@@ -201,7 +189,7 @@ static void another_speaks(void **state)
     assert_int_equal(rddp_post_send(from, &wr, &bad), 0);
     poll_one();
     assert_ptr_not_equal(here.context->loop->hot, here.context->loop->resting);
-    send_one();
+    manual_send(&there, &here);
     poll_one();
     rddp_destroy_qp(to);
     rddp_destroy_qp(from);

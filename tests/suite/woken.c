@@ -33,24 +33,12 @@ int epoll_wait(int fd, struct epoll_event *event, int events, int timeout_ms)
     return call(fd, event, events, timeout_ms);
 }
 
-/* A message of `there` for a receive of `here`. */
-static void send_to_here(void)
-{
-    struct rddp_sge sge = {(uintptr_t)there.memory, MANUAL_SIZE, rddp_mr_key(there.mr)};
-    struct rddp_sge to = {(uintptr_t)here.memory, MANUAL_SIZE, rddp_mr_key(here.mr)};
-    struct rddp_recv_wr receive = {.sg_list = &to, .num_sge = 1}, *bad_receive;
-    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND}, *bad;
-
-    assert_int_equal(rddp_post_recv(here.qp, &receive, &bad_receive), 0);
-    assert_int_equal(rddp_post_send(there.qp, &wr, &bad), 0);
-}
-
 /* Sleeps until the message is here. Only rddp_progress() drives the loop. */
 static void sleep_for_message(void)
 {
     struct rddp_wc wc;
 
-    send_to_here();
+    manual_send(&there, &here);
     while (!cq_poll(&here.cq->cq, &wc, 1))
         assert_int_equal(rddp_progress(here.context, -1), 0);
     assert_int_equal(wc.status, RDDP_WC_SUCCESS);
@@ -111,7 +99,7 @@ static void polls_find_all(void **state)
     (void)state;
     for (unsigned i = 0; i < MESSAGES; i++) {
         sleep_for_message();
-        send_to_here();
+        manual_send(&there, &here);
         while (!rddp_poll_cq(here.cq, 1, &wc))
             continue;
         assert_int_equal(wc.status, RDDP_WC_SUCCESS);

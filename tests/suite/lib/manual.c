@@ -34,6 +34,17 @@ static void open_end(struct manual_end *end, bool manual, bool apart)
     assert_non_null(end->mr);
 }
 
+void manual_send(struct manual_end *from, struct manual_end *to)
+{
+    struct rddp_sge sge = {(uintptr_t)from->memory, MANUAL_SIZE, rddp_mr_key(from->mr)};
+    struct rddp_sge place = {(uintptr_t)to->memory, MANUAL_SIZE, rddp_mr_key(to->mr)};
+    struct rddp_recv_wr receive = {.sg_list = &place, .num_sge = 1}, *bad_receive;
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_SEND}, *bad;
+
+    assert_int_equal(rddp_post_recv(to->qp, &receive, &bad_receive), 0);
+    assert_int_equal(rddp_post_send(from->qp, &wr, &bad), 0);
+}
+
 struct rddp_event manual_event(struct manual_end *end, enum rddp_event_type type)
 {
     struct rddp_event *event, copy;

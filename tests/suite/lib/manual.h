@@ -27,6 +27,9 @@ int manual_open(void **state);
 int manual_open_apart(void **state); /* each with a CQ of its own for receives */
 int manual_close(void **state);
 
+/* Posts a receive at one end, and a message for it at the other. */
+void manual_send(struct manual_end *from, struct manual_end *to);
+
 /* Waits for the next event, which must be of this type, and acknowledges it. */
 struct rddp_event manual_event(struct manual_end *end, enum rddp_event_type type);
 
