@@ -318,6 +318,11 @@ int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr)
     return error;
 }
 
+uint32_t qp_newest_length(const struct qp *qp)
+{
+    return sq_at(qp, qp->sq.head - 1)->length;
+}
+
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)
 {
     struct rddp_send_wr alone = *wr, *at = &alone;

@@ -11,7 +11,8 @@
 enum {
     BUSY = 8,       /* a burst has at least this many requests posted without a poll, or not polled, ... */
     RECENT_US = 20, /* ... and a connection that sent something no longer ago than this */
-    MOST = 256,     /* a doorbell is deferred for less than this many requests */
+    MOST = 256,     /* a doorbell is deferred for less than this many requests, ... */
+    LARGE = 32768,  /* ... and for none of this many octets or more, which is worth a system call of its own */
     TIMED = 8,      /* a poster that goes on looks at the clock after this many requests; a power of two */
     LATEST_US = 50, /* the thread rings a doorbell after this time at the latest, its poster if it goes on, ... */
     EARLY_US = 5,   /* ... or this much earlier, if it happens to look then */
@@ -101,14 +102,14 @@ static bool goes_on(struct doorbell_batch *batch, struct rddp_qp *qp, uint32_t r
     return true;
 }
 
-enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests)
+enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests, uint32_t octets)
 {
     struct rddp_cq *cq = container_of(qp->qp.attr.send_cq, struct rddp_cq, cq);
     struct doorbell_batch *batch = &endpoint->loop->batch;
     uint64_t now_us;
 
     count_burst(qp, requests);
-    if (!is_burst(qp) || qp->deferred + requests >= MOST)
+    if (octets >= LARGE || !is_burst(qp) || qp->deferred + requests >= MOST)
         return BATCH_RING;
     if (qp->deferred) {
         note_post(cq);

@@ -347,7 +347,7 @@ static void thread_look(struct loop *loop, struct poll_stats *stats)
 {
     if (is_armed_anew(loop, stats) || loop_is_relied_on(loop)) {
         leave_park(loop, stats);
-    } else if (since_poll_us(loop) <= HERE_US) {
+    } else if (poller_is_here(loop)) {
         stats->missed = 0;
     } else if (!has_work(loop)) {
         if (since_poll_us(loop) > IDLE_US)

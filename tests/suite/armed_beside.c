@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* armed_beside.c - a CQ stays armed while its application polls another one, as UCX leaves those of its datagrams: the
- * thread leaves the work to the poller all the same, until something is armed again or work is left undone. */
+ * thread leaves the work to the poller all the same, until something is armed again or work is left undone. So it does
+ * while a poll takes long. */
 #include <poll.h>
 
 #include "endpoint/objects.h"
@@ -9,6 +10,7 @@
 enum {
     WAIT_US = PAIR_WAIT_MS * 1000,
     PAUSE_US = 2000, /* less than after which the thread takes a poller for gone */
+    LONG_POLL_MS = 5,
 };
 
 static struct rddp_comp_channel *channel;
@@ -128,6 +130,37 @@ static void it_does_what_is_left_undone(void **state)
     }
 }
 
+/* Returns whether the thread waits for a poll that takes long. */
+static bool waits_for_a_long_poll(void)
+{
+    struct loop *loop = there.context->loop;
+    struct rddp_wc wc;
+    bool waits;
+
+    poll_until_parked();
+    loop_lock(loop);
+    manual_send(&here, &there);
+    poll(NULL, 0, LONG_POLL_MS);
+    waits = loop->wanted;
+    loop_unlock(loop);
+    while (!rddp_poll_cq(there.cq, 1, &wc))
+        continue;
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    return waits;
+}
+
+/* It would be given the lock next, and with it the work that the poller could do as soon. It may have looked just
+ * before the poll began. */
+static void it_does_not_wait_for_a_long_poll(void **state)
+{
+    int tries = 10;
+
+    (void)state;
+    while (tries && waits_for_a_long_poll())
+        tries--;
+    assert_int_not_equal(tries, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +168,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_thread_parks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_is_back_when_a_cq_is_armed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_does_what_is_left_undone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_does_not_wait_for_a_long_poll, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("armed_beside", tests, NULL, NULL);

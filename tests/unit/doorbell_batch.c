@@ -11,7 +11,7 @@
 #include "drive/doorbell_batch.h"
 
 /* As the product's: a poster looks at the clock after TIMED requests, and nothing waits for longer than LATEST_US. */
-enum { TIMED = 8, LATEST_US = 50, MOST = 256, BURST = 100, TRIES = 100000 };
+enum { TIMED = 8, LATEST_US = 50, MOST = 256, LARGE = 32768, BURST = 100, TRIES = 100000 };
 
 static struct rddp_context context;
 static struct loop loop;
@@ -35,12 +35,17 @@ static int set_up(void **state)
     return 0;
 }
 
-static enum batch_verdict post_one(struct rddp_qp *qp)
+static enum batch_verdict post_octets(struct rddp_qp *qp, uint32_t octets)
 {
-    enum batch_verdict verdict = batch_defer(qp, &endpoint, 1);
+    enum batch_verdict verdict = batch_defer(qp, &endpoint, 1, octets);
 
     qp->deferred = verdict == BATCH_RING ? 0 : qp->deferred + 1;
     return verdict;
+}
+
+static enum batch_verdict post_one(struct rddp_qp *qp)
+{
+    return post_octets(qp, 8);
 }
 
 /* Something has just been sent, and the next request waits. */
@@ -51,6 +56,16 @@ static void defer(struct rddp_qp *qp)
         post_one(qp);
     }
     assert_int_equal(qp->deferred, 1);
+}
+
+/* A large one does not wait, and nothing that was posted before it. */
+static void large_one_rings(void **state)
+{
+    (void)state;
+    defer(&first);
+    assert_int_not_equal(post_octets(&first, LARGE - 1), BATCH_RING);
+    assert_int_equal(post_octets(&first, LARGE), BATCH_RING);
+    assert_int_equal(post_octets(&first, LARGE + 1), BATCH_RING);
 }
 
 /* A poster that goes on rings 50 us after the first request that waits, when it looks at the clock next. */
@@ -161,6 +176,7 @@ static void thread_rings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(large_one_rings, set_up),
         cmocka_unit_test_setup(poster_rings, set_up),
         cmocka_unit_test_setup(poster_goes_on, set_up),
         cmocka_unit_test_setup(thread_leaves_it, set_up),
