@@ -374,7 +374,7 @@ bool emit_choose(struct qp *qp)
 {
     if (qp->cut.source != EMIT_NOTHING)
         return true;
-    if (!emit_all_local(qp))
+    if ((qp->binding || qp_has_local(qp)) && !emit_all_local(qp))
         return false;
     qp->cut.source = choose(qp, !qp->binding && emit_has_request(qp));
     return qp->cut.source != EMIT_NOTHING;
