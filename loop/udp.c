@@ -281,14 +281,16 @@ void udp_flush(struct udp *u)
         send_singly(u);
     } else if (!udp_send_out(u, u->packet, u->out_packets, u->out_each)) {
         /* A route may refuse batches that the socket accepts (EINVAL, EIO, EMSGSIZE): send the packets one by one. This
-         * is remembered of one peer, so that no peer takes batches from the others. */
+         * is remembered of one peer, so that no peer takes batches from the others; and not if it refuses those, too,
+         * as all that leave from an address that is gone. */
         if (errno == EAGAIN || errno == ENOBUFS) {
             u->dropped += u->out_packets;
         } else {
             bool is_refused = errno == EINVAL || errno == EIO;
+            uint64_t dropped = u->dropped;
 
             send_singly(u);
-            if (is_refused)
+            if (is_refused && u->dropped - dropped < u->out_packets)
                 u->uncut = u->out_to;
         }
     }

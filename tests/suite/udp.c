@@ -345,6 +345,10 @@ static void beside(void **state)
     assert_int_equal(udp_open_with(&other, (struct sockaddr *)&address[1], sizeof(struct sockaddr_in), UDP_IN_GROUP),
                      -EADDRINUSE);
     assert_int_equal(udp_open_with(&other, (struct sockaddr *)&bound, sizeof(any), UDP_IN_GROUP), -EADDRINUSE);
+    address[1] = ipv4_of(INADDR_LOOPBACK + 1, port);
+    assert_int_equal(udp_open_with(&other, (struct sockaddr *)&address[1], sizeof(struct sockaddr_in), UDP_IN_GROUP),
+                     -EADDRINUSE);
+    address[1] = ipv4_of(INADDR_LOOPBACK, port);
     udp_local(&from, &address[0]);
     memset(udp_buffer(&to[1], &address[0], 100), 0, 100);
     udp_put(&to[1], 100);
@@ -355,12 +359,29 @@ static void beside(void **state)
     close_all();
 }
 
+/* An address that this host has not, or no more, has every packet refused: that says nothing of batches. */
+static void from_no_address(void **state)
+{
+    static const uint8_t source[UDP_ADDRESS] = {0x20, 0x01, 0x0d, 0xb8, [15] = 9};
+
+    (void)state;
+    open_all(AF_INET6);
+    udp_set_source(&from, source);
+    put(0, 0, 100);
+    put(0, 1, 100);
+    udp_flush(&from);
+    assert_int_equal(from.dropped, 2);
+    assert_int_equal(udp_leaves_singly(&from, &address[0]), !from.cuts);
+    close_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beside), cmocka_unit_test(batches),     cmocka_unit_test(mixed),
-        cmocka_unit_test(limits), cmocka_unit_test(no_listener), cmocka_unit_test(batches_of_others),
-        cmocka_unit_test(places), cmocka_unit_test(addresses),   cmocka_unit_test(without_checksum),
+        cmocka_unit_test(beside),          cmocka_unit_test(batches),     cmocka_unit_test(mixed),
+        cmocka_unit_test(limits),          cmocka_unit_test(no_listener), cmocka_unit_test(batches_of_others),
+        cmocka_unit_test(places),          cmocka_unit_test(addresses),   cmocka_unit_test(without_checksum),
+        cmocka_unit_test(from_no_address),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
