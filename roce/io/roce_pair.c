@@ -31,15 +31,21 @@ int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *l
                        const struct sockaddr_storage *peer, uint32_t peer_qpn)
 {
     struct roce_port *port = e->slot->port;
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound, to;
+    struct roce_address own, other;
+    struct roce_socket *home;
 
-    if (!roce_address_read(local, &e->local) || !roce_address_read(peer, &e->peer) ||
-        roce_address_is_v4(&e->local) != roce_address_is_v4(&e->peer))
+    if (!roce_address_read(local, &own) || !roce_address_read(peer, &other) ||
+        roce_address_is_v4(&own) != roce_address_is_v4(&other))
         return -EADDRNOTAVAIL;
-    e->home = roce_port_home(port, &e->local);
-    udp_local(&e->home->udp, &bound);
-    if (!roce_address_write(&e->peer, bound.ss_family, ROCE_PORT, roce_address_scope(peer), &e->to))
+    home = roce_port_home(port, &own);
+    udp_local(&home->udp, &bound);
+    if (!roce_address_write(&other, bound.ss_family, ROCE_PORT, roce_address_scope(peer), &to))
         return -EADDRNOTAVAIL;
+    e->home = home;
+    e->local = own;
+    e->peer = other;
+    e->to = to;
     e->endpoint.local = *local;
     e->endpoint.peer = *peer;
     e->is_near = roce_address_is_equal(&e->local, &e->peer) || roce_address_is_loopback(&e->peer);

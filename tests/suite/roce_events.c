@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* roce_events.c - what queue pairs of RoCE report besides completions: that the peer has begun, that the send queue is
  * drained, receives that run out, and why they failed. */
+#include <errno.h>
 #include <poll.h>
 
 #include "tests/suite/lib/by_hand.h"
@@ -112,6 +113,28 @@ static void drained_idle(void **state)
     steps_to(0, RDDP_IB_RTS);
     is_done(0);
     hand_check(h.end[1].buffer, 5000, 1);
+    unwatched();
+}
+
+/* Another path that cannot be leaves the queue pair with the one that it has. */
+static void drained_without_path(void **state)
+{
+    struct rddp_ib_attr attr;
+
+    (void)state;
+    watched(RDDP_QPT_RC);
+    hands_connect(&h);
+    steps_to(0, RDDP_IB_SQD);
+    reports(0, RDDP_ASYNC_SQ_DRAINED);
+    assert_int_equal(rddp_query_ib(h.end[0].qp, &attr), 0);
+    attr.peer = hand_address("127.0.0.9", 0);
+    attr.local = hand_address("::1", 0);
+    assert_int_equal(rddp_modify_qp(h.end[0].qp, &attr), -EADDRNOTAVAIL);
+    steps_to(0, RDDP_IB_RTS);
+    hand_post(&h.end[0], &h.end[1], RDDP_WR_RDMA_WRITE, 0, 5000, 0);
+    is_done(0);
+    hand_post(&h.end[1], &h.end[0], RDDP_WR_RDMA_WRITE, 0, 5000, 0);
+    is_done(1);
     unwatched();
 }
 
@@ -233,8 +256,8 @@ static void shared_receives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(established), cmocka_unit_test(drained_idle),    cmocka_unit_test(drained_under_way),
-        cmocka_unit_test(failures),    cmocka_unit_test(shared_receives),
+        cmocka_unit_test(established),          cmocka_unit_test(drained_idle), cmocka_unit_test(drained_under_way),
+        cmocka_unit_test(drained_without_path), cmocka_unit_test(failures),     cmocka_unit_test(shared_receives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
