@@ -29,7 +29,7 @@ static int find_way(struct rddp_ah_attr *attr)
     error = udp_source(&attr->peer, &local);
     if (error)
         return error;
-    if (attr->local.ss_family == AF_UNSPEC)
+    if (roce_address_is_open(&attr->local, attr->peer.ss_family))
         attr->local = local;
     if (attr->path_mtu)
         return 0;

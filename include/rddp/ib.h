@@ -59,7 +59,8 @@ struct rddp_ib_attr {
 
     /* RTR; of UD none is read */
     struct sockaddr_storage peer;  /* its port is ignored */
-    struct sockaddr_storage local; /* AF_UNSPEC, the default: the one that the system uses to send to the peer */
+    struct sockaddr_storage local; /* AF_UNSPEC, the default, or the wildcard: the one that the system uses to send to
+                                    * the peer */
     uint32_t peer_qpn, rq_psn;     /* 24 bits each: the peer's number, and the PSN of its first request */
     uint32_t path_mtu; /* octets of payload of a packet: 256, 512, 1024, 2048 or 4096, the same at both ends; default 0:
                         * the largest that fits into packets to the peer, which query tells */
@@ -123,7 +124,8 @@ RDDP_API int rddp_path_mtu(const struct sockaddr *peer, socklen_t length);
 /* The way to a host. Addresses are AF_INET or AF_INET6. */
 struct rddp_ah_attr {
     struct sockaddr_storage peer;  /* its port is ignored */
-    struct sockaddr_storage local; /* AF_UNSPEC, the default: the one that the system uses to send to the peer */
+    struct sockaddr_storage local; /* AF_UNSPEC, the default, or the wildcard: the one that the system uses to send to
+                                    * the peer */
     uint32_t path_mtu;             /* octets of the largest message, as in rddp_ib_attr; default 0: by the route */
 };
 

@@ -467,7 +467,7 @@ static int set_other_path(struct endpoint_roce *e, struct rddp_ib_attr *attr)
     int error;
 
     if (is_end_of_path(&attr->peer, &e->peer) &&
-        (attr->local.ss_family == AF_UNSPEC || is_end_of_path(&attr->local, &e->local)))
+        (roce_address_is_open(&attr->local, attr->peer.ss_family) || is_end_of_path(&attr->local, &e->local)))
         return 0;
     error = roce_path_complete(attr);
     return error ? error : roce_pair_set_path(e, &attr->local, &attr->peer, e->pair.attr.peer_qpn);

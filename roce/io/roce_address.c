@@ -77,6 +77,11 @@ bool roce_address_is_any(const struct sockaddr_storage *address)
     return ((const struct sockaddr_in *)address)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
+bool roce_address_is_open(const struct sockaddr_storage *address, sa_family_t family)
+{
+    return address->ss_family == AF_UNSPEC || (address->ss_family == family && roce_address_is_any(address));
+}
+
 /* A socket can be bound to it. */
 int roce_address_is_here(const struct sockaddr_storage *address)
 {

@@ -55,6 +55,9 @@ uint16_t roce_address_port(const struct sockaddr_storage *from);
 /* Is it the wildcard of its family? */
 bool roce_address_is_any(const struct sockaddr_storage *address);
 
+/* Does it leave to the system which address leads to a peer of this family: none, or the wildcard? */
+bool roce_address_is_open(const struct sockaddr_storage *address, sa_family_t family);
+
 /* Is it an address of this host, or the wildcard? Returns 0; -EADDRNOTAVAIL; or a negative errno. */
 int roce_address_is_here(const struct sockaddr_storage *address);
 

@@ -37,7 +37,7 @@ int roce_path_complete(struct rddp_ib_attr *attr)
     roce_address_unmap(&attr->peer);
     roce_address_unmap(&attr->local);
     error = udp_source(&attr->peer, &local);
-    if (!error && attr->local.ss_family == AF_UNSPEC)
+    if (!error && roce_address_is_open(&attr->local, attr->peer.ss_family))
         attr->local = local;
     if (!error && !attr->path_mtu)
         mtu = roce_path_mtu(&attr->peer);
