@@ -84,13 +84,16 @@ static int roce_port_make(struct roce_host *host, struct roce_port **out)
 
 struct roce_socket *roce_port_home(struct roce_port *port, const struct roce_address *local)
 {
+    int error;
+
     for (uint32_t i = 0; i < port->homes; i++)
         if (!memcmp(port->home[i].udp.at, local->octets, sizeof(local->octets)))
             return &port->home[i];
     if (!port->host || port->homes == ROCE_HOMES || port->has_no_more || roce_address_is_link_local(local))
         return &port->own;
-    port->has_no_more = roce_socket_open_beside(port->host, &port->home[port->homes], &port->own, local);
-    return port->has_no_more ? &port->own : &port->home[port->homes++];
+    error = roce_socket_open_beside(port->host, &port->home[port->homes], &port->own, local);
+    port->has_no_more = error && error != -EADDRNOTAVAIL;
+    return error ? &port->own : &port->home[port->homes++];
 }
 
 int roce_host_open(struct loop *loop, struct roce_host **out)

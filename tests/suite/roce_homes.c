@@ -100,6 +100,24 @@ static void wildcard(void **state)
     }
 }
 
+/* An address that is not here says nothing of others. */
+static void not_here(void **state)
+{
+    struct sockaddr_storage elsewhere = hand_address("192.0.2.9", 0);
+    struct rddp_qp *other;
+
+    (void)state;
+    hands_open(&h, RDDP_QPT_RC, near);
+    hands_make(&h);
+    other = another_at(&elsewhere, 0);
+    assert_int_equal(port_of(1)->homes, 0);
+    hands_connect(&h);
+    exchange();
+    assert_int_equal(port_of(1)->homes, 1);
+    assert_int_equal(rddp_destroy_qp(other), 0);
+    hands_close(&h);
+}
+
 /* More addresses than there are sockets for, all of them at once. */
 static void many_addresses(void **state)
 {
@@ -410,9 +428,10 @@ static void from_elsewhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wildcard), cmocka_unit_test(many_addresses),     cmocka_unit_test(options),
-        cmocka_unit_test(counted),  cmocka_unit_test(datagrams_beside),   cmocka_unit_test(of_a_link),
-        cmocka_unit_test(closed),   cmocka_unit_test(left_to_the_parent), cmocka_unit_test(from_elsewhere),
+        cmocka_unit_test(wildcard),       cmocka_unit_test(not_here), cmocka_unit_test(many_addresses),
+        cmocka_unit_test(options),        cmocka_unit_test(counted),  cmocka_unit_test(datagrams_beside),
+        cmocka_unit_test(of_a_link),      cmocka_unit_test(closed),   cmocka_unit_test(left_to_the_parent),
+        cmocka_unit_test(from_elsewhere),
     };
 
     if (!network_alone())
