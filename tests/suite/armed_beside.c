@@ -3,13 +3,21 @@
  * thread leaves the work to the poller all the same, until something is armed again or work is left undone. So it does
  * while a poll takes long. */
 #include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "endpoint/objects.h"
 #include "tests/suite/lib/manual.h"
 
 enum {
     WAIT_US = PAIR_WAIT_MS * 1000,
-    PAUSE_US = 2000, /* less than after which the thread takes a poller for gone */
+    PAUSE_US = 2000,      /* less than after which the thread takes a poller for gone */
+    MESSAGES = 2000,      /* by then a thread that might park has */
+    TIMES = 3,            /* in a row that are to be in time */
+    ROUNDS = 100,         /* that a busy machine may need for that, ... */
+    LOADED_US = 20000000, /* ... unless it is busy for as long */
+    CALLED_US = 100,      /* a parked thread that is called has come by then, and by itself it comes later */
+    UNDONE_US = 400,      /* the same, if it has to find what is left undone */
     LONG_POLL_MS = 5,
 };
 
@@ -161,6 +169,131 @@ static void it_does_not_wait_for_a_long_poll(void **state)
     assert_int_not_equal(tries, 0);
 }
 
+/* --- how soon ----------------------------------------------------------------------------------------------------- */
+
+/* Was it in time as often in a row? Other programs may take the processor now and then; if they have it all the time,
+ * this tells nothing. */
+static void is_soon(bool (*one)(void), unsigned wanted)
+{
+    uint64_t began_us = reactor_now_us();
+    unsigned times = 0;
+
+    for (unsigned round = 0; round < ROUNDS && times < wanted; round++) {
+        if (reactor_now_us() - began_us > LOADED_US)
+            skip();
+        for (times = 0; times < wanted && one();)
+            times++;
+    }
+    assert_int_equal(times, wanted);
+}
+
+/* The thread is called from the park, and need not look by itself. */
+static bool is_back_soon(void)
+{
+    uint64_t armed_us;
+
+    poll_until_parked();
+    armed_us = reactor_now_us();
+    arm();
+    while (there.context->loop->parked && reactor_now_us() - armed_us < WAIT_US)
+        continue;
+    return reactor_now_us() - armed_us < CALLED_US;
+}
+
+static void it_is_called_when_a_cq_is_armed(void **state)
+{
+    (void)state;
+    arm();
+    is_soon(is_back_soon, TIMES);
+}
+
+/* Takes what the thread has done, without a poll since it began its rest. Returns whether that came in time. */
+static bool is_done_soon(void)
+{
+    uint64_t sent_us;
+    struct rddp_wc wc;
+
+    poll_until_parked();
+    sent_us = reactor_now_us();
+    manual_send(&here, &there);
+    while (!cq_poll(&there.cq->cq, &wc, 1))
+        assert_true(reactor_now_us() - sent_us < WAIT_US);
+    return reactor_now_us() - sent_us < UNDONE_US;
+}
+
+static void it_looks_more_often(void **state)
+{
+    (void)state;
+    arm();
+    is_soon(is_done_soon, TIMES);
+}
+
+/* One look that finds work undone is enough, before the thread takes the poller for gone: sooner than that it never
+ * leaves otherwise. */
+static bool has_left_soon(void)
+{
+    uint64_t polled_us;
+    struct rddp_wc wc;
+
+    poll_until_parked();
+    polled_us = reactor_now_us();
+    manual_send(&here, &there);
+    while (!cq_poll(&there.cq->cq, &wc, 1))
+        assert_true(reactor_now_us() - polled_us < WAIT_US);
+    while (there.context->loop->parked && reactor_now_us() - polled_us < WAIT_US)
+        continue;
+    return reactor_now_us() - polled_us < PAUSE_US;
+}
+
+static void it_stays_after_one_look(void **state)
+{
+    (void)state;
+    arm();
+    is_soon(has_left_soon, 1);
+}
+
+/* --- who counts --------------------------------------------------------------------------------------------------- */
+
+/* Who polls armed CQs alone may sleep behind any of these polls: the thread never leaves the work to it. */
+static void it_never_parks(void **state)
+{
+    struct rddp_wc wc;
+
+    (void)state;
+    arm();
+    for (unsigned i = 0; i < MESSAGES; i++) {
+        manual_send(&here, &there);
+        while (!cq_poll(&there.cq->cq, &wc, 1)) {
+            assert_int_equal(rddp_poll_cq(beside, 1, &wc), 0);
+            assert_false(there.context->loop->parked);
+        }
+    }
+}
+
+/* A CQ that was destroyed, and one that a child of fork() has inherited. */
+static void the_armed_are_counted(void **state)
+{
+    struct rddp_cq *other = rddp_create_cq(there.context, 4, NULL, channel);
+    struct rddp_wc wc;
+    pid_t child;
+    int status;
+
+    (void)state;
+    assert_non_null(other);
+    assert_int_equal(rddp_req_notify_cq(other, false), 0);
+    arm();
+    arm();
+    assert_int_equal(there.context->armed, 2);
+    assert_int_equal(rddp_destroy_cq(other), 0);
+    assert_int_equal(there.context->armed, 1);
+    child = fork();
+    assert_true(child >= 0);
+    if (!child)
+        _exit(rddp_poll_cq(beside, 1, &wc) || there.context->armed != 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +302,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_is_back_when_a_cq_is_armed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_does_what_is_left_undone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_does_not_wait_for_a_long_poll, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_is_called_when_a_cq_is_armed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_looks_more_often, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_stays_after_one_look, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_never_parks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_armed_are_counted, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("armed_beside", tests, NULL, NULL);
