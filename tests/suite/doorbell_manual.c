@@ -223,6 +223,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(never_polled, set_up, manual_close),
         cmocka_unit_test_setup_teardown(who_waits_for_answers, set_up_apart, manual_close),
         cmocka_unit_test_setup_teardown(what_sends, set_up, manual_close),
+        /* who polls the send CQ alone */
+        cmocka_unit_test_setup_teardown(what_sends, set_up_apart, manual_close),
         cmocka_unit_test_setup_teardown(sleeps_not_over_completions, set_up, manual_close),
         cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, manual_close),
         cmocka_unit_test_setup_teardown(another_thread_sleeps, set_up, manual_close),
