@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* roce_answers.c - an acknowledgement that waits for the application's answer arrives before that answer, and leaves
  * without one, too. */
+#include "endpoint/objects.h"
 #include "tests/suite/lib/by_hand.h"
 
 enum { ROUNDS = 400, SINGLE = 50, RECEIVE = 77, NEVER = 0 /* code of the time-out: nothing is sent twice */ };
@@ -99,6 +100,59 @@ static void progress_sends_it(void **state)
     hands_close(&h);
 }
 
+/* One message for the first of two CQs that are armed. Returns whether its acknowledgement waits. */
+static bool waits(struct rddp_cq *polled, struct rddp_cq *beside)
+{
+    struct hand *to = &h.end[1];
+    struct rddp_wc wc;
+    bool is_owing;
+
+    assert_int_equal(rddp_req_notify_cq(beside, false), 0);
+    assert_int_equal(rddp_req_notify_cq(to->cq, false), 0);
+    hand_receive(to, RECEIVE, 4096, 4096);
+    assert_int_equal(rddp_poll_cq(polled, 1, &wc), 0);
+    send_one(0, 8);
+    while (!rddp_poll_cq(to->cq, 1, &wc))
+        continue;
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    is_owing = to->context->loop->owing;
+    assert_int_equal(rddp_progress(to->context, 0), 0);
+    assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
+    return is_owing;
+}
+
+/* Who polls armed CQs alone may sleep behind each poll, so what it owes leaves at once. Who polls another one, too,
+ * goes on. */
+static void beside_armed_ones(void **state)
+{
+    struct hand *to = &h.end[1];
+    struct rddp_comp_channel *channel;
+    struct rddp_cq *beside, *plain;
+    unsigned waiting = 0;
+
+    (void)state;
+    hands_open_manual(&h, RDDP_QPT_RC, "127.0.0.1");
+    plain = to->cq;
+    channel = rddp_create_comp_channel(to->context);
+    to->cq = rddp_create_cq(to->context, HAND_DEPTH, NULL, channel);
+    beside = rddp_create_cq(to->context, HAND_DEPTH, NULL, channel);
+    assert_non_null(beside);
+    hands_make(&h);
+    hands_connect(&h);
+    for (unsigned i = 0; i < SINGLE; i++)
+        waiting += waits(plain, beside);
+    assert_true(waiting > SINGLE / 2);
+    for (unsigned i = 0; i < SINGLE; i++)
+        assert_false(waits(beside, beside));
+    assert_int_equal(rddp_destroy_qp(to->qp), 0);
+    to->qp = NULL;
+    assert_int_equal(rddp_destroy_cq(to->cq), 0);
+    assert_int_equal(rddp_destroy_cq(beside), 0);
+    assert_int_equal(rddp_destroy_comp_channel(channel), 0);
+    to->cq = plain;
+    hands_close(&h);
+}
+
 /* The receiver has what it wanted, and ends its queue pair at once. */
 static void ends_at_once(void **state)
 {
@@ -118,10 +172,8 @@ static void ends_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queue_of_one),
-        cmocka_unit_test(never_polls_again),
-        cmocka_unit_test(progress_sends_it),
-        cmocka_unit_test(ends_at_once),
+        cmocka_unit_test(queue_of_one),      cmocka_unit_test(never_polls_again), cmocka_unit_test(progress_sends_it),
+        cmocka_unit_test(beside_armed_ones), cmocka_unit_test(ends_at_once),
     };
 
     return cmocka_run_group_tests_name("roce_answers", tests, NULL, NULL);
