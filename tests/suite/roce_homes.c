@@ -419,6 +419,7 @@ static void from_elsewhere(void **state)
     if (has_moved) {
         exchange();
         assert_int_equal(port_of(0)->homes, 0);
+        assert_true(port_of(0)->has_no_more);
     }
     hands_close(&h);
     if (!has_moved)
