@@ -307,8 +307,9 @@ group_dapl() {
     [ -n "$outside" ] || { left_out dtest "no TUN device, and uDAPL uses no loopback address"; return; }
     local -x DAT_OVERRIDE=$tmp/dat.conf
     echo 'rddp u2.0 nonthreadsafe default libdaplofa.so.2 dapl.2.0 "rddp-matrix 0" ""' >"$DAT_OVERRIDE"
-    dapl dtest "Test Complete. PASSED" dtest -P rddp -b 4096 -B 20
-    dapl "dtest -W -D" "Test Complete. PASSED" dtest -P rddp -W -D -b 4096 -B 20
+    # Its listener of uDAPL comes first, and is a socket over rddp0; the client needs the one where it tells its port.
+    tcp_port=15828 dapl dtest "Test Complete. PASSED" dtest -P rddp -b 4096 -B 20
+    tcp_port=15828 dapl "dtest -W -D" "Test Complete. PASSED" dtest -P rddp -W -D -b 4096 -B 20
     dapl dtestsrq "SRQ Test Complete" dtestsrq -P rddp
     dapl dtestcm "Connections:" dtestcm -P rddp -c 50
     endless dapltest "dapltest -T S -D rddp" \

@@ -6,7 +6,7 @@
 # Where both ends of a ping-pong look at memory, or at an empty queue, each turn takes the slices of all that wait for the
 # processor: a minute is not enough beside eight that compute.
 : "${seconds:=240}"
-device=$RDDP_DEVICE udp_port='' passed=0 failed=0 left=0
+device=$RDDP_DEVICE udp_port='' tcp_port='' passed=0 failed=0 left=0
 tmp=$(mktemp -d)
 server='' code='' preload=''
 
@@ -54,9 +54,10 @@ is_quiet() {
     return 1
 }
 
+# At a port of ours, or of the program's own if that comes later.
 listens() {
     for _ in {1..400}; do
-        [ -z "$(ss -Hltn ${udp_port:+-u sport = :$udp_port})" ] || return 0
+        [ -z "$(ss -Hltn ${udp_port:+-u sport = :$udp_port}${tcp_port:+sport = :$tcp_port})" ] || return 0
         kill -0 "$server" 2>/dev/null || return 1
         sleep 0.05
     done
