@@ -9,6 +9,7 @@
 struct http_seen {
     int64_t now; /* in seconds since 1970 */
     unsigned hosts, lengths, encodings, fields;
+    struct http_words modified_since, unmodified_since;
     bool chunked, close, keeps, partial, encoded, other_expectation;
 };
 
@@ -101,15 +102,20 @@ static bool parse_digest(struct http_head *head, const struct http_words *name, 
 
 /* Fields of conditions and ranges: what they have is looked at when the file is known. Two of one kind are refused: one
  * of them alone could do what the other was to prevent. */
-static int parse_condition(struct http_head *head, const struct http_words *name, const struct http_words *value)
+static int parse_condition(struct http_head *head, struct http_seen *seen, const struct http_words *name,
+                           const struct http_words *value)
 {
     const struct {
         const char *name;
         struct http_words *to;
     } words[] = {
-        {"if-match", &head->if_match}, {"if-none-match", &head->if_none_match},
-        {"if-range", &head->if_range}, {"range", &head->range},
+        {"if-match", &head->if_match},
+        {"if-none-match", &head->if_none_match},
+        {"if-range", &head->if_range},
+        {"range", &head->range},
         {"etag", &head->tag},
+        {"if-modified-since", &seen->modified_since},
+        {"if-unmodified-since", &seen->unmodified_since},
     };
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (!words_are(name, words[i].name))
@@ -184,12 +190,8 @@ static int parse_field(struct http_head *head, struct http_seen *seen, const str
         seen->other_expectation |= !head->is_1_0 && !head->expects_continue;
     } else if (words_are(&name, "content-encoding")) {
         seen->encoded = !words_are(&value, "identity");
-    } else if (words_are(&name, "if-modified-since")) {
-        head->if_modified_since = http_parse_date(value, seen->now);
-    } else if (words_are(&name, "if-unmodified-since")) {
-        head->if_unmodified_since = http_parse_date(value, seen->now);
     } else if (!parse_digest(head, &name, value)) {
-        int status = parse_condition(head, &name, &value);
+        int status = parse_condition(head, seen, &name, &value);
         return status ? status : parse_framing(head, seen, &name, &value);
     }
     return 0;
@@ -215,6 +217,10 @@ static int parse_fields(struct http_head *head, struct http_seen *seen, struct h
         status = refuse(head, 400, "Transfer-Encoding in HTTP/1.0");
     if (!status && seen->encodings && !seen->chunked)
         status = refuse(head, 501, "a Transfer-Encoding other than chunked");
+    if (seen->modified_since.at)
+        head->if_modified_since = http_parse_date(seen->modified_since, seen->now);
+    if (seen->unmodified_since.at)
+        head->if_unmodified_since = http_parse_date(seen->unmodified_since, seen->now);
     head->stays = head->is_1_0 ? seen->keeps && !seen->close : !seen->close;
     return status;
 }
