@@ -189,7 +189,7 @@ static int parse_field(struct http_head *head, struct http_seen *seen, const str
         head->expects_continue = !head->is_1_0 && words_are(&value, "100-continue");
         seen->other_expectation |= !head->is_1_0 && !head->expects_continue;
     } else if (words_are(&name, "content-encoding")) {
-        seen->encoded = !words_are(&value, "identity");
+        seen->encoded |= !words_are(&value, "identity");
     } else if (!parse_digest(head, &name, value)) {
         int status = parse_condition(head, seen, &name, &value);
         return status ? status : parse_framing(head, seen, &name, &value);
