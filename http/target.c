@@ -130,7 +130,8 @@ int http_decode_target(char path[HTTP_PATH_MAX + 1], bool *is_directory, const c
 
 size_t http_encode_path(char *to, size_t capacity, const char *path)
 {
-    static const char plain[] = "-._~/!$&'()*+,;=:@";
+    /* Not '&': in an attribute of HTML it would begin a character. */
+    static const char plain[] = "-._~/!$'()*+,;=:@";
     size_t n = 0;
     for (; *path; path++) {
         char c = *path;

@@ -24,7 +24,7 @@ head -c 100000 /dev/urandom >"$srv/middle"
 head -c 20000 /dev/urandom >"$srv/a b%c<d>&.x"
 echo hello >"$srv/small"
 : >"$srv/empty"
-awkward='a%20b%25c%3Cd%3E&.x'
+awkward='a%20b%25c%3Cd%3E%26.x'
 
 server=
 serve() { # OPTION... DIR

@@ -129,7 +129,8 @@ static void names_that_mean_more(void **state)
     static const char *const names[][2] = {
         {"\x1b[2J", "<a href=\"./%1B%5B2J\">\\x1b[2J</a><br>"},
         {"a\nb", "<a href=\"./a%0Ab\">a\\nb</a><br>"},
-        {"<b>&\"", "<a href=\"./%3Cb%3E&%22\">&lt;b&gt;&amp;\"</a><br>"},
+        {"<b>&\"", "<a href=\"./%3Cb%3E%26%22\">&lt;b&gt;&amp;\"</a><br>"},
+        {"a&lt;b", "<a href=\"./a%26lt;b\">a&amp;lt;b</a><br>"}, /* a browser would ask for a<b */
         {"a:b", "<a href=\"./a:b\">a:b</a><br>"},
     };
     char line[HTTP_LISTING_STEP + 1];
