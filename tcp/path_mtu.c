@@ -6,7 +6,8 @@
 enum {
     RAISE_US = 600000000, /* RFC 8899 5.1.1 */
     HOLE_RTOS = 3,        /* time-outs in a row that make long segments suspect */
-    HOLE_MTU = 1280,      /* the first guess then: tunnels have it */
+    HOLE_MTU = 1280,      /* the first guess then, of segments above it: tunnels have it */
+    LOW_RTOS = 5,         /* the same for those below, which are seldom too long: more often the peer is silent */
     AGAIN_US = 100000,    /* when there was nothing long enough to send */
     SEARCH_ENDS = 64,     /* octets that are not worth another probe; half of them are more than an option */
 };
@@ -76,11 +77,12 @@ void utcp_too_big(struct utcp *t, uint32_t seq, uint32_t mtu)
 
 void utcp_path_suspect(struct utcp *t, uint64_t now_us)
 {
-    uint32_t guess = t->attr.mtu > HOLE_MTU ? HOLE_MTU : UTCP_MTU_V4_MIN;
     uint32_t heads = utcp_heads(&t->remote) + UTCP_OPTIONS_MAX;
+    uint32_t size = utcp_scoreboard_at(&t->scoreboard, 0)->length + heads;
+    bool is_long = t->attr.mtu > HOLE_MTU && size > HOLE_MTU;
+    uint32_t guess = is_long ? HOLE_MTU : UTCP_MTU_V4_MIN;
 
-    if (t->timer.rtos < HOLE_RTOS || (guess < HOLE_MTU && !utcp_is_v4(&t->remote)) ||
-        utcp_scoreboard_at(&t->scoreboard, 0)->length + heads <= guess)
+    if (t->timer.rtos < (is_long ? HOLE_RTOS : LOW_RTOS) || size <= guess || (!is_long && !utcp_is_v4(&t->remote)))
         return;
     t->count.black_holes++;
     utcp_path_narrowed(t, guess);
