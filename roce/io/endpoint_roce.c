@@ -479,7 +479,8 @@ int endpoint_roce_set_drained(struct endpoint *endpoint, struct rddp_ib_attr *at
     struct rc_requester_attr *requester = &e->pair.requester.attr;
     int error;
 
-    if (has_timers && (!roce_attr_may_send(attr) || attr->max_dest_rd_atomic > rc_responder_places(&e->pair.responder)))
+    if (has_timers && (!roce_attr_may_send(attr) || attr->min_rnr_timer > ROCE_ATTR_CODE_MAX ||
+                       attr->max_dest_rd_atomic > rc_responder_places(&e->pair.responder)))
         return -EINVAL;
     error = set_other_path(e, attr);
     if (error || !has_timers)

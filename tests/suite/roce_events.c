@@ -130,6 +130,10 @@ static void drained_without_path(void **state)
     attr.peer = hand_address("127.0.0.9", 0);
     attr.local = hand_address("::1", 0);
     assert_int_equal(rddp_modify_qp(h.end[0].qp, &attr), -EADDRNOTAVAIL);
+    attr.peer = hand_address("127.0.0.9", 0);
+    attr.local = hand_address("127.0.0.8", 0);
+    attr.min_rnr_timer = 32; /* which is no code */
+    assert_int_equal(rddp_modify_qp(h.end[0].qp, &attr), -EINVAL);
     steps_to(0, RDDP_IB_RTS);
     hand_post(&h.end[0], &h.end[1], RDDP_WR_RDMA_WRITE, 0, 5000, 0);
     is_done(0);
