@@ -207,8 +207,9 @@ static void it_is_called_when_a_cq_is_armed(void **state)
     is_soon(is_back_soon, TIMES);
 }
 
-/* Takes what the thread has done, without a poll since it began its rest. Returns whether that came in time. */
-static bool is_done_soon(void)
+/* Sends to a parked thread, and takes what it has done, without a poll since it began its rest. Returns when it sent.
+ */
+static uint64_t sent_and_done(void)
 {
     uint64_t sent_us;
     struct rddp_wc wc;
@@ -218,6 +219,13 @@ static bool is_done_soon(void)
     manual_send(&here, &there);
     while (!cq_poll(&there.cq->cq, &wc, 1))
         assert_true(reactor_now_us() - sent_us < WAIT_US);
+    return sent_us;
+}
+
+static bool is_done_soon(void)
+{
+    uint64_t sent_us = sent_and_done();
+
     return reactor_now_us() - sent_us < UNDONE_US;
 }
 
@@ -232,17 +240,11 @@ static void it_looks_more_often(void **state)
  * leaves otherwise. */
 static bool has_left_soon(void)
 {
-    uint64_t polled_us;
-    struct rddp_wc wc;
+    uint64_t sent_us = sent_and_done();
 
-    poll_until_parked();
-    polled_us = reactor_now_us();
-    manual_send(&here, &there);
-    while (!cq_poll(&there.cq->cq, &wc, 1))
-        assert_true(reactor_now_us() - polled_us < WAIT_US);
-    while (there.context->loop->parked && reactor_now_us() - polled_us < WAIT_US)
+    while (there.context->loop->parked && reactor_now_us() - sent_us < WAIT_US)
         continue;
-    return reactor_now_us() - polled_us < PAUSE_US;
+    return reactor_now_us() - sent_us < PAUSE_US;
 }
 
 static void it_stays_after_one_look(void **state)

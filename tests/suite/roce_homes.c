@@ -314,8 +314,7 @@ static void of_a_link(void **state)
     hands_close(&h);
 }
 
-/* --- what stays behind ---------------------------------------------------------------------------------------------
- */
+/* --- what stays behind -------------------------------------------------------------------------------------------- */
 
 static unsigned count_descriptors(void)
 {
