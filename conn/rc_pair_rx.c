@@ -119,11 +119,11 @@ static void execute(struct rc_pair *p, const struct bth *b, uint64_t now_us)
 
 static void rc_pair_rx_take(struct rc_pair *p, const struct bth *b, uint64_t now_us)
 {
-    enum rc_verdict verdict = rc_responder_take(&p->responder, b);
+    enum rc_verdict verdict = rc_responder_take(&p->responder, b, now_us);
 
     while (verdict == RC_DISCARD) {
         qp_discard_message(p->life.qp);
-        verdict = rc_responder_take(&p->responder, b);
+        verdict = rc_responder_take(&p->responder, b, now_us);
     }
     if (verdict == RC_EXECUTE)
         execute(p, b, now_us);
@@ -135,14 +135,11 @@ static void rc_pair_rx_take(struct rc_pair *p, const struct bth *b, uint64_t now
  * invalidates is out of use before the next, as it is between packets that arrive. */
 static void rc_pair_rx_request(struct rc_pair *p, const struct bth *b, uint64_t now_us)
 {
-    uint64_t before;
-
     do {
-        before = p->responder.expected;
         rc_pair_rx_take(p, b, now_us);
         if (life_is_invalidating(&p->life))
             rc_pair_check(p, now_us);
-    } while (p->responder.expected != before && (b = rc_responder_kept(&p->responder)));
+    } while ((b = rc_responder_kept(&p->responder, now_us)));
 }
 
 /* A response that the requester expects acknowledges what was before it, which completes first. */

@@ -94,8 +94,12 @@ static void skip_kept(struct rc_requester *q)
 /* What does an acknowledgement of everything before `to` say of the peer? */
 static void learn_of_peer(struct rc_requester *q, uint64_t to)
 {
-    if (q->gap == q->una && q->next > q->una && to > q->next)
+    bool once = q->skip.to && !q->skip.due, back = q->gap == q->una && q->next > q->una;
+
+    if (once ? to > q->skip.from + 1 : back && to > q->next) {
         q->skip.keeps = true;
+        q->skip.vain = 0;
+    }
     if (q->skip.due) { /* the packet was late, and not lost */
         skip_kept(q);
         q->skip.to = 0;
@@ -146,7 +150,7 @@ static void go_back(struct rc_requester *q)
     q->rtt.timed = 0;
     q->marks.count = 0;
     q->marks.due = 0;
-    q->skip = (struct rc_skip){.keeps = q->skip.keeps};
+    q->skip = (struct rc_skip){.keeps = q->skip.keeps, .vain = q->skip.vain};
 }
 
 /* Goes back for one packet. */
@@ -161,15 +165,26 @@ static void go_back_once(struct rc_requester *q)
     q->skip.to = q->max < kept ? q->max : kept;
 }
 
+/* A peer of which nothing is known may keep packets: it says so when it sees that new ones follow the lost one, and
+ * some will, if the window is used up. */
+static bool may_keep(const struct rc_requester *q)
+{
+    bool follow = q->end > q->max || q->max - q->una >= q->congestion.window / 2;
+
+    return q->skip.keeps || (follow && q->skip.vain < RC_VAIN);
+}
+
 /* Is it quicker to go back for one packet? Each takes a round trip: not if so few have come since the last one that
  * among the rest another is expected to be missing. If none came but that one, the peer may not have kept any. */
 static bool is_once_enough(struct rc_requester *q)
 {
     uint64_t came = q->una - q->skip.from;
 
-    if (q->skip.to && came == 1)
+    if (q->skip.to && came == 1) {
         q->skip.keeps = false;
-    return q->skip.keeps && q->max > q->una + 1 && (!q->skip.to || q->skip.to - q->una <= came);
+        q->skip.vain++;
+    }
+    return may_keep(q) && q->max > q->una + 1 && (!q->skip.to || q->skip.to - q->una <= came);
 }
 
 /* Packets or responses from `una` on were lost: goes back, once for each gap. `counts`: as a retry. */

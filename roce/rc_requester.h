@@ -29,6 +29,7 @@ enum {
     RC_STEP = 8,                /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
     RC_ASKS = 4,                /* acknowledgements that a window asks for, */
     RC_ASK_MIN = 16,            /* one for at least that many packets */
+    RC_VAIN = 3,                /* after this many gaps a peer is taken for one that keeps nothing */
 };
 
 /* What a request is to the transport. */
@@ -81,6 +82,7 @@ struct rc_counters {
  * acknowledges packets that were sent before the lost one was sent again, and not since. */
 struct rc_skip {
     bool keeps;    /* it did so */
+    uint32_t vain; /* times in a row that it was sent what it lacked, and did not */
     bool due;      /* the packet at `una` is sent again alone, then come those from `to` on */
     uint64_t from; /* the packet that was sent again alone last */
     uint64_t to;   /* it has what lies between, but what it names; 0: it is not known to have anything */

@@ -118,13 +118,26 @@ static void answer_again(struct rc_responder *s, const struct bth *b, uint64_t p
         s->again_head++;
 }
 
-static void duplicate(struct rc_responder *s, const struct bth *b, uint64_t position)
+static void see_unskipped(struct rc_responder *s)
+{
+    s->back.skipped = 0;
+    if (++s->back.unskipped == RC_NO_SKIPS)
+        s->back.skips = false;
+}
+
+/* It is acknowledged with the newest PSN. Of several the last one asks for it, and before that the peer may not have
+ * sent again as much: Linux's rxe says no more if it sees a message acknowledged while it repeats it. */
+static void duplicate(struct rc_responder *s, const struct bth *b, uint64_t position, uint64_t now_us)
 {
     s->duplicates++;
+    if (position == s->back.skipped)
+        see_unskipped(s);
     if (responder_is_answered(b->op))
         answer_again(s, b, position);
-    else
-        s->ack_us = AT_ONCE; /* acknowledged with the newest PSN */
+    else if (b->flags & BTH_ACK_REQUEST)
+        s->ack_us = AT_ONCE;
+    else if (!s->ack_us)
+        s->ack_us = now_us + RC_ACK_DELAY_US;
 }
 
 /* --- arriving ---------------------------------------------------------------------------------------------------- */
@@ -134,6 +147,7 @@ static void give_nak(struct rc_responder *s, uint8_t syndrome)
     s->syndrome = syndrome;
     s->nak = s->expected;
     s->nak_due = s->silent = true;
+    s->back.reach = 0;
 }
 
 /* A gap makes the message void that is arriving; the next one begins with a First. */
@@ -153,17 +167,23 @@ static enum rc_verdict take_unreliable(struct rc_responder *s, const struct bth 
     return RC_DROP;
 }
 
-/* One NAK for each gap. What comes behind it is judged when its turn comes. */
+/* What comes behind a gap is judged when its turn comes. If the peer has come back to the gap, and goes on behind more
+ * than one packet that was kept, it skips those. */
 static void take_early(struct rc_responder *s, const struct bth *b, uint64_t position)
 {
+    bool behind = s->kept.last && position > s->kept.last->position;
+
     (void)rc_kept_put(&s->kept, b, position, s->expected, s->attr.mtu);
     if (s->silent)
         return;
-    s->gaps++;
-    give_nak(s, AETH_NAK | NAK_SEQUENCE);
+    s->back.reach = position > s->back.reach ? position : s->back.reach;
+    if (behind && position > s->expected + 1 && s->kept.first->position == s->expected) {
+        s->back.skips = true;
+        s->back.unskipped = 0;
+    }
 }
 
-enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b)
+enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b, uint64_t now_us)
 {
     uint64_t position = psn_unwrap(s->expected, b->psn);
 
@@ -172,7 +192,7 @@ enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b)
     if (s->attr.unreliable)
         return take_unreliable(s, b, position);
     if (position < s->expected) {
-        duplicate(s, b, position);
+        duplicate(s, b, position, now_us);
         return RC_DROP;
     }
     if (position > s->expected) {
@@ -183,15 +203,41 @@ enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b)
         rc_responder_refuse(s, NAK_INVALID_REQUEST);
         return RC_DROP;
     }
+    s->back.came = s->silent;
     s->silent = s->nak_due = false;
     return begin(s, b);
 }
 
-/* All of them are acknowledged at once: the peer need not send them again. */
-const struct bth *rc_responder_kept(struct rc_responder *s)
+/* The peer has come back to the gap: what it sends next shows whether it skips what was kept. */
+static void await_skip(struct rc_responder *s, bool has_kept, uint64_t now_us)
 {
-    const struct bth *b = s->kept.first && !s->refused ? rc_kept_at(&s->kept, s->expected) : NULL;
+    s->back.came = false;
+    if (!has_kept)
+        return;
+    if (s->back.skipped)
+        s->back.unskipped = 0;
+    s->back.skipped = s->expected;
+    if (s->back.skips)
+        return;
+    s->ack_due = false;
+    s->ack_us = now_us + RC_ACK_DELAY_US;
+}
 
+/* A peer that goes back sends what was kept again, and each packet has its turn when it does: the peer is told of none
+ * that it has not sent since, as by those that keep nothing. To one that skips, all are acknowledged at once. */
+const struct bth *rc_responder_kept(struct rc_responder *s, uint64_t now_us)
+{
+    const struct bth *b = s->kept.first ? rc_kept_at(&s->kept, s->expected) : NULL;
+    bool again = s->expected <= s->back.reach;
+
+    if (s->back.came)
+        await_skip(s, b, now_us);
+    if (s->silent || !(again || s->back.skips))
+        return NULL;
+    if (again && !b) {
+        s->gaps++;
+        give_nak(s, AETH_NAK | NAK_SEQUENCE);
+    }
     s->ack_due |= b != NULL;
     return b;
 }
@@ -234,6 +280,7 @@ void rc_responder_not_ready(struct rc_responder *s)
 void rc_responder_postpone(struct rc_responder *s)
 {
     s->silent = true;
+    s->back.reach = 0;
 }
 
 void rc_responder_skip(struct rc_responder *s)

@@ -16,6 +16,7 @@ enum {
     RC_ACK_DELAY_US = 500, /* an acknowledgement that was not asked for waits at most this long: a timer costs more */
     RC_ACK_PACKETS = 256,  /* and for at most this many packets */
     RC_HOLD_US = 1000,     /* one that waits for the application's answer waits at most this long */
+    RC_NO_SKIPS = 4,       /* gaps in a row of which a peer sends again what was kept */
 };
 
 struct rc_responder_attr {
@@ -50,6 +51,15 @@ enum rc_verdict {
     RC_DISCARD, /* of an unreliable connection: what arrived of the last message is void; then look again */
 };
 
+/* How the peer comes back to a gap. */
+struct rc_back {
+    bool came;          /* it did, with the packet that was taken last */
+    uint64_t reach;     /* since it came it has sent everything up to this position, or to the expected one */
+    bool skips;         /* it sends what is missing alone, and goes on behind what was kept: */
+    uint64_t skipped;   /* this comes again if it does not; 0: it came */
+    uint32_t unskipped; /* gaps in a row of which it came */
+};
+
 struct rc_responder {
     struct rc_responder_attr attr;
     uint64_t expected; /* position of the next packet to be executed */
@@ -61,6 +71,7 @@ struct rc_responder {
 
     struct rc_kept kept; /* what arrived behind a gap */
     bool silent;         /* a NAK told the peer to come back to `expected`: nothing more until it does */
+    struct rc_back back; /* how it does */
     bool refused;        /* a fatal NAK was given: nothing is executed any more */
     bool nak_due;        /* answer with `syndrome` at `nak` */
     uint8_t syndrome;
@@ -90,11 +101,12 @@ static inline uint32_t rc_responder_places(const struct rc_responder *s)
 void rc_responder_init(struct rc_responder *s, const struct rc_responder_attr *attr, void *buffer);
 
 /* A request arrived from the peer. After RC_EXECUTE, s->got is where its octets begin in their message. */
-enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b);
+enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b, uint64_t now_us);
 
 /* The next packet, if it was kept when it arrived, behind a gap that is closed now: to be taken, as one that arrives,
- * before the next call. Returns NULL if there is none. To be called after a packet was executed. */
-const struct bth *rc_responder_kept(struct rc_responder *s);
+ * before the next call. Returns NULL if there is none. To be called after each packet that was taken, and executed if
+ * it was to be. */
+const struct bth *rc_responder_kept(struct rc_responder *s, uint64_t now_us);
 
 /* Before the memory of the pool or of this responder goes. */
 void rc_responder_fini(struct rc_responder *s);

@@ -286,7 +286,7 @@ static void check_received(const struct rddp_wc *wc)
 /* The peer ends when it has our last message, and then nothing answers if its acknowledgement was lost. */
 static bool is_peer_gone(const struct rddp_wc *wc)
 {
-    return wc->status == RDDP_WC_RETRY_EXC_ERR && pp.server && pp.received == pp.count && pp.sent == pp.count;
+    return wc->status == RDDP_WC_RETRY_EXC_ERR && pp.received == pp.count && pp.sent == pp.count;
 }
 
 static void take_completions(void)

@@ -38,6 +38,12 @@ static void duplicates(void **state)
     hear_ack(PEER + 1, ACK, 2);
     hear_nothing();
     says(packet(BTH_SEND, ONLY, PEER, 10));
+    hear_nothing();
+    says(packet(BTH_SEND, ONLY | ASK, PEER + 1, 10));
+    hear_ack(PEER + 1, ACK, 2);
+    hear_nothing();
+    says(packet(BTH_SEND, ONLY, PEER, 10));
+    waits(RC_ACK_DELAY_US);
     hear_ack(PEER + 1, ACK, 2);
     expect_wc(&w.side->recv_cq, 1, RDDP_WC_SUCCESS);
     expect_wc(&w.side->recv_cq, 2, RDDP_WC_SUCCESS);

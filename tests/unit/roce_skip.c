@@ -130,6 +130,66 @@ static void unlearn(void **state)
     close_world();
 }
 
+/* This many packets are under way, of messages of EACH packets and a last one. */
+static void open_packets(uint32_t packets)
+{
+    enum { EACH = 15 };
+    struct rc_pair_attr attr = rc_net_attr();
+
+    attr.requester.timeout_us = 500000;
+    open_world(&attr);
+    for (uint32_t rest = packets, i = 1; rest; rest -= rest < EACH ? rest : EACH, i++)
+        request_send(i, (rest < EACH ? rest : EACH) * MTU);
+    for (uint32_t i = 0; i < packets; i++)
+        hear();
+    hear_nothing();
+}
+
+/* What a peer does is tried, if new packets follow, which may show it. */
+static void tried(void **state)
+{
+    (void)state;
+    open_packets(RC_WINDOW_FIRST / 2);
+    naks(FIRST);
+    hear_asking(FIRST);
+    assert_false(knowledge()->keeps);
+    acknowledges(FIRST + 3, ACK);
+    assert_true(knowledge()->keeps);
+    close_world();
+
+    open_packets(RC_WINDOW_FIRST / 2 - 1); /* few are under way, and none waits: no more will follow */
+    naks(FIRST);
+    for (uint32_t i = 0; i < RC_WINDOW_FIRST / 2 - 1; i++)
+        assert_int_equal(hear()->psn, (FIRST + i) & BTH_MASK24);
+    close_world();
+
+    open_packets(RC_WINDOW_FIRST / 2); /* late, and not lost: nothing is learned */
+    naks(FIRST);
+    acknowledges(FIRST + 3, ACK);
+    assert_false(knowledge()->keeps);
+    close_world();
+}
+
+/* Of a peer that keeps nothing each try costs a round trip: there are a few. */
+static void in_vain(void **state)
+{
+    uint32_t gap = FIRST;
+
+    (void)state;
+    open_packets(RC_WINDOW_FIRST);
+    for (uint32_t i = 0; i < RC_VAIN; i++, gap += 2) {
+        naks(gap);
+        hear_asking(gap);
+        hear_nothing();
+        acknowledges(gap, ACK);
+        assert_int_equal(hear()->psn, (gap + 1) & BTH_MASK24);
+    }
+    naks(gap);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(hear()->psn, (gap + i) & BTH_MASK24);
+    close_world();
+}
+
 /* What was sent again may be acknowledged by any peer: nothing is learned. */
 static void not_learned(void **state)
 {
@@ -347,7 +407,7 @@ int main(void)
         cmocka_unit_test(unlearn),        cmocka_unit_test(not_learned), cmocka_unit_test(timed_out),
         cmocka_unit_test(late),           cmocka_unit_test(not_ready),   cmocka_unit_test(read_lost),
         cmocka_unit_test(no_train),       cmocka_unit_test(windows),     cmocka_unit_test(long_read),
-        cmocka_unit_test(responses_lost),
+        cmocka_unit_test(responses_lost), cmocka_unit_test(tried),       cmocka_unit_test(in_vain),
     };
 
     return cmocka_run_group_tests_name("roce_skip", tests, NULL, NULL);

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* roce_back.c - what a queue pair of RoCE tells a peer that it keeps what arrives behind a gap: nothing, unless the
+ * peer sends what is missing alone. Linux's rxe, which goes back and sends all of it again, says no more if it
+ * sees a message acknowledged while it repeats it. */
+#include "tests/lib/rc_world.h"
+
+enum { CELLS = 32, RECEIVES = 8 };
+
+static uint64_t received;
+
+static void open_back(void)
+{
+    struct rc_pair_attr attr = rc_net_attr();
+
+    attr.responder.reads = 4;
+    open_keeping(&attr, CELLS);
+    for (uint64_t i = 1; i <= RECEIVES; i++)
+        offer_receive(i, 100);
+    received = 0;
+}
+
+static void say(uint32_t psn)
+{
+    says(packet(BTH_SEND, ONLY, psn, 10));
+}
+
+static void say_asking(uint32_t psn)
+{
+    says(packet(BTH_SEND, ONLY | ASK, psn, 10));
+}
+
+/* Those up to this one were executed, and no other. */
+static void executed_to(uint32_t psn)
+{
+    for (; received < psn - PEER + 1; offer_receive(received + RECEIVES, 100))
+        expect_wc(&w.side->recv_cq, ++received, RDDP_WC_SUCCESS);
+    expect_quiet(&w.side->recv_cq);
+}
+
+static void hear_nak(uint32_t psn)
+{
+    hear_ack(psn, AETH_NAK | NAK_SEQUENCE, psn - PEER);
+}
+
+static void hear_all(uint32_t psn)
+{
+    hear_ack(psn, ACK, psn - PEER + 1);
+}
+
+/* The packet at `gap` is lost, those behind it up to `last` arrive. */
+static void lose(uint32_t gap, uint32_t last)
+{
+    for (uint32_t psn = gap + 1; psn <= last; psn++)
+        say(psn);
+    hear_nak(gap);
+    hear_nothing();
+}
+
+/* ROCE-RSP-01: each packet has its turn when it comes again, and is acknowledged then. */
+static void goes_back(void **state)
+{
+    (void)state;
+    open_back();
+    lose(PEER, PEER + 4);
+    say(PEER);
+    executed_to(PEER);
+    for (uint32_t psn = PEER + 1; psn < PEER + 4; psn++) {
+        say(psn);
+        executed_to(psn);
+        hear_nothing();
+    }
+    say_asking(PEER + 4);
+    executed_to(PEER + 4);
+    hear_all(PEER + 4);
+    assert_int_equal(rc_pool_free(&w.net.pool), CELLS);
+    close_world();
+}
+
+/* The answer to the lost packet waits for the next one, which shows what the peer does, but not for long. */
+static void waits_for_the_next(void **state)
+{
+    (void)state;
+    open_back();
+    lose(PEER, PEER + 2);
+    say_asking(PEER);
+    hear_nothing();
+    waits(RC_ACK_DELAY_US - 1);
+    hear_nothing();
+    waits(1);
+    hear_all(PEER);
+    say_asking(PEER + 1);
+    hear_all(PEER + 1);
+    say_asking(PEER + 2);
+    hear_all(PEER + 2);
+    lose(PEER + 3, PEER + 4);
+    say_asking(PEER + 3);
+    say_asking(PEER + 4); /* and no longer than for this one */
+    hear_all(PEER + 4);
+    say(PEER + 6 + RC_KEEP_HOLE); /* is not kept: there is nothing to learn */
+    hear_nak(PEER + 5);
+    say_asking(PEER + 5);
+    hear_all(PEER + 5);
+    executed_to(PEER + 5);
+    close_world();
+}
+
+/* A peer that goes on behind what was kept skips that, and is told of all at once from then on. */
+static void learns(void)
+{
+    lose(PEER, PEER + 2);
+    say(PEER);
+    executed_to(PEER);
+    say(PEER + 3);
+    executed_to(PEER + 3);
+    hear_all(PEER + 3);
+    lose(PEER + 4, PEER + 6);
+    say(PEER + 4);
+    executed_to(PEER + 6);
+    hear_all(PEER + 6);
+}
+
+static void skips(void **state)
+{
+    (void)state;
+    open_back();
+    learns();
+    close_world();
+}
+
+/* What comes behind a packet that is lost again proves that the peer has sent that one, and no more. */
+static void lost_again(void **state)
+{
+    (void)state;
+    open_back();
+    lose(PEER, PEER + 5);
+    say(PEER);
+    say(PEER + 2);
+    executed_to(PEER + 2);
+    hear_all(PEER + 2);
+    say(PEER + 3);
+    executed_to(PEER + 3);
+    say_asking(PEER + 5);
+    executed_to(PEER + 5);
+    hear_all(PEER + 5);
+    lose(PEER + 6, PEER + 7); /* of one packet alone, it may have been lost again, too */
+    say(PEER + 6);
+    say(PEER + 8);
+    executed_to(PEER + 8);
+    hear_all(PEER + 8);
+    lose(PEER + 9, PEER + 10);
+    say(PEER + 9);
+    executed_to(PEER + 9);
+    close_world();
+}
+
+/* Another packet is missing among those: one NAK, as soon as one comes behind it. */
+static void another_gap(void **state)
+{
+    (void)state;
+    open_back();
+    say(PEER + 1);
+    hear_nak(PEER);
+    say(PEER + 3);
+    say(PEER + 4);
+    say(PEER);
+    say(PEER + 3);
+    executed_to(PEER + 1);
+    hear_nak(PEER + 2);
+    say(PEER + 4); /* sent before it came back again: nothing is known of what follows */
+    hear_nothing();
+    say(PEER + 2);
+    executed_to(PEER + 2);
+    say(PEER + 3);
+    executed_to(PEER + 3);
+    close_world();
+}
+
+/* A gap of which the peer sends again what was kept. */
+static void unskipped_gap(uint32_t psn)
+{
+    lose(psn, psn + 2);
+    say(psn);
+    executed_to(psn + 2);
+    hear_all(psn + 2);
+    say(psn + 1);
+    say_asking(psn + 2);
+    hear_all(psn + 2);
+    hear_nothing();
+}
+
+/* A peer that was taken for one that skips, and goes back. A time-out makes any peer go back: once is no proof. */
+static void learns_again(void **state)
+{
+    uint32_t psn = PEER + 7;
+
+    (void)state;
+    open_back();
+    learns();
+    for (int i = 1; i < RC_NO_SKIPS; i++, psn += 3)
+        unskipped_gap(psn);
+    lose(psn, psn + 2);
+    say(psn);
+    executed_to(psn + 2);
+    hear_all(psn + 2);
+    psn += 3;
+    for (int i = 0; i < RC_NO_SKIPS; i++, psn += 3)
+        unskipped_gap(psn);
+    lose(psn, psn + 2);
+    say(psn);
+    executed_to(psn);
+    close_world();
+}
+
+/* ROCE-RSP-06: what found no receive comes again, and what is behind it, as from the start. */
+static void no_receive(void **state)
+{
+    struct rc_pair_attr attr = rc_net_attr();
+
+    (void)state;
+    open_keeping(&attr, CELLS);
+    offer_receive(1, 100);
+    lose(PEER, PEER + 3);
+    say(PEER);
+    expect_wc(&w.side->recv_cq, 1, RDDP_WC_SUCCESS);
+    say(PEER + 1);
+    hear_ack(PEER + 1, AETH_RNR_NAK | attr.responder.rnr_timer, 1);
+    for (uint64_t i = 2; i <= 4; i++)
+        offer_receive(i, 100);
+    say(PEER + 2);
+    hear_nothing();
+    expect_quiet(&w.side->recv_cq);
+    say(PEER + 1);
+    expect_wc(&w.side->recv_cq, 2, RDDP_WC_SUCCESS);
+    say(PEER + 2);
+    expect_wc(&w.side->recv_cq, 3, RDDP_WC_SUCCESS);
+    expect_quiet(&w.side->recv_cq);
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(goes_back),  cmocka_unit_test(waits_for_the_next), cmocka_unit_test(skips),
+        cmocka_unit_test(lost_again), cmocka_unit_test(another_gap),        cmocka_unit_test(learns_again),
+        cmocka_unit_test(no_receive),
+    };
+
+    return cmocka_run_group_tests_name("roce_back", tests, NULL, NULL);
+}
