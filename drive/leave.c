@@ -38,6 +38,7 @@ static void leave_loops(struct rddp_context *context)
         loop->parked = false;
         loop->receives_posted = loop->spans_wanted = false;
         loop->polled.us = 0;
+        loop->polled.lasts = false;
     }
 }
 

@@ -136,15 +136,21 @@ static void poll_after_sleep(struct loop *loop)
 
 void loop_poll(struct loop *loop)
 {
+    bool has_thread = !loop->context->manual; /* which wants to know */
+
     settle_debt(loop);
-    if (!loop->context->manual) /* otherwise there is no thread that wants to know */
+    if (has_thread) {
         atomic_store_explicit(&loop->polled.us, reactor_now_us(), memory_order_relaxed);
+        atomic_store_explicit(&loop->polled.lasts, true, memory_order_relaxed);
+    }
     if (loop->resting && loop->resting != loop->hot)
         loop_rouse(loop);
     if (loop->was_woken)
         poll_after_sleep(loop);
     else
         ask_links(loop);
+    if (has_thread)
+        atomic_store_explicit(&loop->polled.lasts, false, memory_order_relaxed);
 }
 
 /* --- the thread ------------------------------------------------------------------------------------------------ */
@@ -175,15 +181,13 @@ static bool has_work(struct loop *loop)
     return loop_is_asked(loop) || atomic_load(&loop->owing) || reactor_sleep(&loop->reactor, 0);
 }
 
-/* The time of the last poll also shows a poller that this thread has just displaced from its processor. */
-static bool poller_is_here(struct loop *loop)
+/* The time of the last poll also shows a poller that this thread has just displaced from its processor. Who holds the
+ * loop lock for another call does not do the work. */
+static bool poller_is_here(const struct loop *loop)
 {
     if (loop_is_relied_on(loop))
         return false;
-    if (since_poll_us(loop) <= HERE_US || !loop_trylock(loop))
-        return true;
-    loop_unlock(loop);
-    return false;
+    return since_poll_us(loop) <= HERE_US || atomic_load_explicit(&loop->polled.lasts, memory_order_relaxed);
 }
 
 /* The thread that gives a mutex back usually takes it again at once. So it leaves its processor until one of those who

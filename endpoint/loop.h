@@ -52,6 +52,7 @@ struct doorbell_batch {
 /* What a poller that drives a loop leaves for its thread. */
 struct poll_seen {
     _Atomic uint64_t us;      /* when it last asked the sockets */
+    _Atomic bool lasts;       /* it is still doing so */
     _Atomic uint32_t armings; /* the context's, when a CQ that was not armed was last polled in vain */
 };
 

@@ -138,8 +138,9 @@ static void it_does_what_is_left_undone(void **state)
     }
 }
 
-/* Returns whether the thread waits for a poll that takes long. */
-static bool waits_for_a_long_poll(void)
+/* Whoever holds the loop lock holds it for so long that the thread looks at a message that has come. Returns whether it
+ * waits for the lock by then, or in the end. */
+static bool waits_for_the_lock(bool is_polling, int timeout_ms)
 {
     struct loop *loop = there.context->loop;
     struct rddp_wc wc;
@@ -147,8 +148,10 @@ static bool waits_for_a_long_poll(void)
 
     poll_until_parked();
     loop_lock(loop);
+    loop->polled.lasts |= is_polling;
     manual_send(&here, &there);
-    poll(NULL, 0, LONG_POLL_MS);
+    for (int ms = 0; ms < timeout_ms && !loop->wanted; ms++)
+        poll(NULL, 0, 1);
     waits = loop->wanted;
     loop_unlock(loop);
     while (!rddp_poll_cq(there.cq, 1, &wc))
@@ -164,9 +167,43 @@ static void it_does_not_wait_for_a_long_poll(void **state)
     int tries = 10;
 
     (void)state;
-    while (tries && waits_for_a_long_poll())
+    while (tries && waits_for_the_lock(true, LONG_POLL_MS))
         tries--;
     assert_int_not_equal(tries, 0);
+}
+
+static void *poll_until_ended(void *ended)
+{
+    struct rddp_wc wc;
+
+    while (!atomic_load((atomic_bool *)ended))
+        rddp_poll_cq(there.cq, 1, &wc);
+    return NULL;
+}
+
+static void it_sees_how_long_a_poll_lasts(void **state)
+{
+    const struct loop *loop = there.context->loop;
+    uint64_t began_us = reactor_now_us();
+    atomic_bool ended = false;
+    pthread_t poller;
+    bool seen = false;
+
+    (void)state;
+    assert_int_equal(pthread_create(&poller, NULL, poll_until_ended, &ended), 0);
+    while (!seen && reactor_now_us() - began_us < WAIT_US)
+        seen = loop->polled.lasts;
+    ended = true;
+    pthread_join(poller, NULL);
+    assert_true(seen);
+    assert_false(loop->polled.lasts);
+}
+
+/* It does not do the work, and when it has ended there may be no poll either. */
+static void it_waits_for_a_call_that_is_no_poll(void **state)
+{
+    (void)state;
+    assert_true(waits_for_the_lock(false, PAIR_WAIT_MS));
 }
 
 /* --- how soon ----------------------------------------------------------------------------------------------------- */
@@ -304,6 +341,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_is_back_when_a_cq_is_armed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_does_what_is_left_undone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_does_not_wait_for_a_long_poll, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_sees_how_long_a_poll_lasts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_waits_for_a_call_that_is_no_poll, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_is_called_when_a_cq_is_armed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_looks_more_often, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_stays_after_one_look, set_up, tear_down),
