@@ -37,14 +37,21 @@ static bool is_joined(struct mr *region)
     return false;
 }
 
-/* The window is invalid, claimed, and out of use: nothing reads what changes here before it is valid again. */
-static enum fault mw_open(const struct mr_table *table, struct mr *window, uint64_t user, const struct rddp_mw_bind *to,
-                          uint32_t key)
+/* Returns the region that this window may be bound to, or NULL. */
+static struct mr *mw_region(const struct mr_table *table, const struct mr *window, const struct rddp_mw_bind *to)
 {
     struct mr *region = mr_find(table, to->lkey);
 
     if (!region || region->kind != MR_REGION || region->parent || !region->valid || region->pd != window->pd ||
-        !are_granted(window, region, to->access) || !has_octets(region, to->addr, to->length) || !is_joined(region))
+        !are_granted(window, region, to->access) || !has_octets(region, to->addr, to->length))
+        return NULL;
+    return region;
+}
+
+/* The window is invalid, claimed, and out of use: nothing reads what changes here before it is valid again. */
+static enum fault mw_open(struct mr *window, struct mr *region, uint64_t user, const struct rddp_mw_bind *to)
+{
+    if (!is_joined(region))
         return FAULT_LOCAL_KEY;
     window->base = (uint8_t *)((uintptr_t)region->base + (to->addr - region->start));
     window->start = to->access & RDDP_ACCESS_ZERO_BASED ? 0 : to->addr;
@@ -53,23 +60,24 @@ static enum fault mw_open(const struct mr_table *table, struct mr *window, uint6
         to->access | (region->access & (RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ON_DEMAND));
     window->parent = region;
     window->user = window->kind == MR_WINDOW ? 0 : user;
-    window->key = key;
-    window->valid = true;
     return FAULT_NONE;
 }
 
+/* What is wrong leaves the window as it is: other queue pairs of the domain may use one of type 1. */
 static enum fault bind_claimed(struct mr_table *table, struct mr *window, uint64_t user, const struct mw_bind *bind)
 {
-    bool is_of_qp = window->kind == MR_WINDOW_OF_QP;
+    bool is_of_qp = window->kind == MR_WINDOW_OF_QP, is_to_memory = bind->to.length;
+    struct mr *region = is_to_memory ? mw_region(table, window, &bind->to) : NULL;
 
-    if (is_of_qp && (window->valid || !bind->to.length))
+    if (is_to_memory ? !region || (is_of_qp && window->valid) : is_of_qp)
         return FAULT_LOCAL_KEY;
     mr_unbind(table, window);
     if (!epoch_is_over(&table->epochs, window->retired) || window->sending)
         return FAULT_NOT_NOW;
-    if (bind->to.length)
-        return mw_open(table, window, user, &bind->to, bind->key);
+    if (region && mw_open(window, region, user, &bind->to))
+        return FAULT_LOCAL_KEY;
     window->key = bind->key;
+    window->valid = region;
     return FAULT_NONE;
 }
 

@@ -17,7 +17,8 @@ struct mw_bind {
  * is a reader. Returns FAULT_NONE: the window is bound, or, with a length of 0, one of type 1 is not bound any more,
  * and nothing uses what it was bound to. FAULT_NOT_NOW: the window is invalid, but a reader from before may use it; the
  * caller leaves the epoch and calls again. FAULT_LOCAL_KEY: there is no such window in the domain, it is of type 2 and
- * bound, or it may not be bound to that. */
+ * bound, or it may not be bound to that. The window is then as it was, unless the region has changed between the
+ * calls. */
 enum fault mw_bind(struct mr_table *table, const struct pd *pd, uint64_t user, const struct mw_bind *bind);
 
 #endif

@@ -361,7 +361,7 @@ CODE = {
                   "if (!mr || !mr_is_valid(mr) || (mr->kind != MR_REGION && !window_allows(mr, key, rights)))",
                   "if (!atomic_exchange(&window->valid, false))\n        return;\n"
                   "    window->retired = epoch_advance(&table->epochs);"],
-    "core/mw.c": ["window->key = key;\n    window->valid = true;",
+    "core/mw.c": ["window->key = bind->key;\n    window->valid = region;",
                   "if (!epoch_is_over(&table->epochs, window->retired) || window->sending)\n        return FAULT_NOT_NOW;"],
     "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
     "endpoint/endpoint_link.c": ["!link_can_rest(endpoint->link) || atomic_load(&loop->batch.sleepers))\n        return;\n"

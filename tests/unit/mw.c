@@ -160,6 +160,45 @@ static void refused(void **state)
     assert_int_equal(first.key, KEY + 1);
 }
 
+/* Peers that use the window do not notice. */
+static void refused_leaves_it_bound(void **state)
+{
+    const struct mw_bind what = usual(KEY + 2);
+    struct mw_bind wrong = usual(KEY + 3);
+    uint32_t parts;
+
+    (void)state;
+    assert_int_equal(bind(&what), FAULT_NONE);
+    parts = region->parts;
+    wrong.to.length = LENGTH - AT + 1;
+    assert_int_equal(bind(&wrong), FAULT_LOCAL_KEY);
+    wrong = usual(KEY + 3);
+    wrong.to.access |= RDDP_ACCESS_ZERO_BASED;
+    assert_int_equal(bind(&wrong), FAULT_LOCAL_KEY);
+    wrong = usual(KEY + 3);
+    wrong.to.lkey = fixed->key;
+    assert_int_equal(bind(&wrong), FAULT_LOCAL_KEY);
+    assert_int_equal(write_to(&s, KEY + 2, what.to.addr, OCTETS), FAULT_NONE);
+    assert_int_equal(region->parts, parts);
+}
+
+/* What was right when the old binding went may be wrong when the new one comes: it is then bound to nothing. */
+static void region_goes_meanwhile(void **state)
+{
+    const struct mw_bind what = usual(KEY + 2), again = usual(KEY + 3);
+
+    (void)state;
+    assert_int_equal(bind(&what), FAULT_NONE);
+    epoch_enter(&e.mrs.epochs, &place[0]);
+    assert_int_equal(bind(&again), FAULT_NOT_NOW);
+    epoch_leave(&place[0]);
+    region->valid = false;
+    assert_int_equal(bind(&again), FAULT_LOCAL_KEY);
+    region->valid = true;
+    assert_false(first.valid);
+    assert_int_equal(region->parts, 0);
+}
+
 static void not_to_what_goes(void **state)
 {
     const struct mw_bind what = usual(KEY + 2);
@@ -373,6 +412,8 @@ int main(void)
         TEST(exactly_there),
         TEST(zero_based),
         TEST(refused),
+        TEST(refused_leaves_it_bound),
+        TEST(region_goes_meanwhile),
         TEST(not_to_what_goes),
         TEST(type_2_has_one_user),
         TEST(no_key_for_local_memory),
