@@ -262,7 +262,7 @@ static int post_sends(struct rddp_qp *qp, struct rddp_send_wr **wr)
     error = may_post(qp) ? qp_post_sends(&qp->qp, wr) : -EINVAL;
     requests = qp->qp.sq.head - requests;
     if (!error && qp->endpoint)
-        verdict = batch_defer(qp, qp->endpoint, requests, requests ? qp_newest_length(&qp->qp) : 0);
+        verdict = batch_defer(qp, qp->endpoint, requests, qp_longest_of(&qp->qp, requests));
     if (verdict == BATCH_RING)
         ring_and_unlock(qp);
     else

@@ -318,9 +318,14 @@ int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr)
     return error;
 }
 
-uint32_t qp_newest_length(const struct qp *qp)
+uint32_t qp_longest_of(const struct qp *qp, uint32_t requests)
 {
-    return sq_at(qp, qp->sq.head - 1)->length;
+    uint32_t longest = 0;
+
+    for (uint32_t i = qp->sq.head - requests; i != qp->sq.head; i++)
+        if (sq_at(qp, i)->length > longest)
+            longest = sq_at(qp, i)->length;
+    return longest;
 }
 
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr)

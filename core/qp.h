@@ -338,8 +338,8 @@ void qp_blame(struct qp *qp, enum seg_op op, enum rddp_wc_status status);
 int qp_post_send(struct qp *qp, const struct rddp_send_wr *wr);
 /* The same for a list, from its front until one fails: *wr is then that one, else NULL. They become visible at once. */
 int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr);
-/* The length of the request that was posted last. */
-uint32_t qp_newest_length(const struct qp *qp);
+/* The length of the longest of the `requests` that were posted last. */
+uint32_t qp_longest_of(const struct qp *qp, uint32_t requests);
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
 
 static inline bool is_local(enum rddp_wr_opcode opcode)

@@ -18,7 +18,7 @@ enum batch_verdict {
 };
 
 /* May the doorbell be deferred? Under the spinlock of the queue pair, after a post of `requests` to a connection, the
- * last of which has `octets`. Never for a message that is alone, or large. */
+ * longest of which has `octets`. Never for a message that is alone, or large. */
 enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests, uint32_t octets);
 
 /* Is no doorbell deferred? */

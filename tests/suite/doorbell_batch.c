@@ -8,7 +8,15 @@
 #include "endpoint/objects.h"
 #include "tests/suite/lib/pair.h"
 
-enum { BURST = PAIR_DEPTH - 1, SIZE = 8, PLACES = 64, TRIES_MS = 5000 };
+enum {
+    BURST = PAIR_DEPTH - 1,
+    SIZE = 8,
+    PLACES = 64,
+    TRIES_MS = 5000,
+    MANY = 20, /* requests that are a burst */
+    LARGE = 32768,
+    LARGE_AT = 1 << 20
+};
 
 /* Where a burst lies on both sides. Bursts that follow each other do not overlap: a lost Write may arrive after Writes
  * of the next burst (RFC 5040 5.5). */
@@ -30,21 +38,33 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
+static bool is_waiting(struct rddp_qp *qp)
+{
+    bool waits;
+
+    spin_lock(&qp->spin);
+    waits = qp->deferred > 0;
+    spin_unlock(&qp->spin);
+    return waits;
+}
+
 /* Posts single Writes, each to its own place; *waits: the last of them was not sent at once. The last one alone is
  * signalled, or all are. */
-static void post_writes(struct pair *pair, unsigned seed, bool all, bool *waits)
+static void post_some(struct pair *pair, unsigned seed, size_t count, bool all, bool *waits)
 {
-    struct rddp_qp *qp = pair->client.qp;
     size_t at = place_of(seed);
 
-    pair_pattern(pair->client.buffer + at, (size_t)BURST * SIZE, seed);
-    for (size_t i = 0; i < BURST; i++, at += SIZE)
+    pair_pattern(pair->client.buffer + at, count * SIZE, seed);
+    for (size_t i = 0; i < count; i++, at += SIZE)
         assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, at, SIZE, at,
-                                   all || i == BURST - 1 ? RDDP_SEND_SIGNALED : 0),
+                                   all || i == count - 1 ? RDDP_SEND_SIGNALED : 0),
                          0);
-    spin_lock(&qp->spin);
-    *waits = qp->deferred > 0;
-    spin_unlock(&qp->spin);
+    *waits = is_waiting(pair->client.qp);
+}
+
+static void post_writes(struct pair *pair, unsigned seed, bool all, bool *waits)
+{
+    post_some(pair, seed, BURST, all, waits);
 }
 
 static void post_burst(struct pair *pair, unsigned seed, bool *waits)
@@ -155,6 +175,40 @@ static void without_completions(void **state)
     assert_true(waits);
 }
 
+/* Posts a large Write and a small one behind it, in one list. Returns whether they wait. */
+static bool large_one_waits(struct pair *pair)
+{
+    struct rddp_sge large = pair_sge(&pair->client, LARGE_AT, LARGE), small = pair_sge(&pair->client, LARGE_AT, SIZE);
+    struct rddp_send_wr behind = {.wr_id = 2,
+                                  .sg_list = &small,
+                                  .num_sge = 1,
+                                  .opcode = RDDP_WR_RDMA_WRITE,
+                                  .send_flags = RDDP_SEND_SIGNALED,
+                                  .remote_addr = LARGE_AT,
+                                  .rkey = rddp_mr_key(pair->server.mr)};
+    struct rddp_send_wr wr = behind;
+
+    wr.wr_id = 1;
+    wr.sg_list = &large;
+    wr.next = &behind;
+    assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
+    return is_waiting(pair->client.qp);
+}
+
+/* What is large leaves at once, wherever it stands in a list. */
+static void large_one_in_a_list(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_wc wc[BURST];
+    bool waits;
+
+    for (unsigned seed = 1; seed <= 20; seed++) {
+        post_some(pair, seed, MANY, true, &waits);
+        assert_false(large_one_waits(pair));
+        pair_completions(&pair->client, wc, MANY + 2);
+    }
+}
+
 /* Posted requests are sent although their queue pair is destroyed; over SCTP only those that its stack has room for.
  * The first burst is sent before: until the peer has answered a ready-to-receive Read, nothing may be sent. */
 static void queue_pair_goes(void **state)
@@ -176,8 +230,8 @@ static void queue_pair_goes(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(nobody_polls),        PAIR_TEST(stops_after_many), PAIR_TEST(poster_is_displaced),
-        PAIR_TEST(without_completions), PAIR_TEST(queue_pair_goes),
+        PAIR_TEST(nobody_polls),        PAIR_TEST(stops_after_many),    PAIR_TEST(poster_is_displaced),
+        PAIR_TEST(without_completions), PAIR_TEST(large_one_in_a_list), PAIR_TEST(queue_pair_goes),
     };
 
     return pair_run("doorbell_batch", tests, countof(tests), true);
