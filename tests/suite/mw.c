@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* mw.c - memory windows between two connected queue pairs: bound in the order of the queue, over every wire. */
 #include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "endpoint/objects.h"
 #include "tests/suite/lib/pair.h"
 
 enum { IOVA = 1 << 16, AT = 4096, OCTETS = 1000, ID_BIND = 10, ID_SEND = 11, REMOTE = RDDP_ACCESS_REMOTE_WRITE };
@@ -240,12 +243,40 @@ static void nothing_goes_too_early(void **state)
     assert_int_equal(rddp_dereg_mr(region), 0);
 }
 
+static void *free_window(void *arg)
+{
+    atomic_bool *freed = arg;
+
+    assert_int_equal(rddp_dealloc_mw(window), 0);
+    *freed = true;
+    return NULL;
+}
+
+/* A request binds the window just now. */
+static void goes_after_a_bind(void **state)
+{
+    atomic_bool freed = false;
+    pthread_t thread;
+    bool too_early;
+
+    set_up(state, RDDP_MW_TYPE_1);
+    assert_true(mr_claim(window->mr));
+    assert_int_equal(pthread_create(&thread, NULL, free_window, &freed), 0);
+    poll(NULL, 0, 20);
+    too_early = freed;
+    if (!too_early)
+        mr_release(window->mr);
+    pthread_join(thread, NULL);
+    assert_false(too_early);
+    assert_int_equal(rddp_dereg_mr(region), 0);
+}
+
 int main(void)
 {
     static const struct pair_test tests[] = {
         PAIR_TEST(bound_and_bound_again),  PAIR_TEST(invalidated_and_bound_again), PAIR_TEST(old_key_leads_nowhere),
         PAIR_TEST(not_behind_its_end),     PAIR_TEST(wrong_bind_ends_it),          PAIR_TEST(invalidated_from_afar),
-        PAIR_TEST(nothing_goes_too_early),
+        PAIR_TEST(nothing_goes_too_early), PAIR_TEST(goes_after_a_bind),
     };
 
     return pair_run("mw", tests, sizeof(tests) / sizeof(*tests), true);

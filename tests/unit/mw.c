@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mw.h"
+#include "core/packets.h"
 #include "tests/lib/engine.h"
 
 enum { PLACES = 2, LENGTH = 256, AT = 40, OCTETS = 100, KEY = 0xabcd00, REMOTE_WRITE = RDDP_ACCESS_REMOTE_WRITE };
@@ -313,6 +314,30 @@ static void waits_for_those_before(void **state)
     assert_int_equal(emit.seg.op, SEG_WRITE);
 }
 
+/* The same where packets are numbered. */
+static void packets_wait_for_those_before(void **state)
+{
+    const struct mw_bind what = usual(KEY + 2), again = usual(KEY + 3);
+    struct seg seg;
+    uint32_t at;
+
+    (void)state;
+    qp_use_packets(&s.qp);
+    assert_int_equal(bind(&what), FAULT_NONE);
+    epoch_enter(&e.mrs.epochs, &place[0]);
+    post_bind(&s, 1, &again);
+    write_some(2);
+    assert_false(qp_take_request(&s.qp, &at, &seg));
+    assert_false(qp_has_request(&s.qp));
+    expect_quiet(&s.send_cq);
+    epoch_leave(&place[0]);
+    assert_int_equal(qp_resume(&s.qp), FAULT_NONE);
+    expect_wc(&s.send_cq, 1, RDDP_WC_SUCCESS);
+    assert_true(qp_has_request(&s.qp));
+    assert_true(qp_take_request(&s.qp, &at, &seg));
+    assert_int_equal(seg.op, SEG_WRITE);
+}
+
 /* While a window is being bound, or removed, by another. */
 static void waits_for_another_binder(void **state)
 {
@@ -419,6 +444,7 @@ int main(void)
         TEST(no_key_for_local_memory),
         TEST(keys_are_apart),
         TEST(waits_for_those_before),
+        TEST(packets_wait_for_those_before),
         TEST(waits_for_another_binder),
         TEST(type_2_is_invalidated_first),
         TEST(type_1_is_taken_back),

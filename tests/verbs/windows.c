@@ -105,6 +105,21 @@ static void test_type_1(void **state)
     assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
+/* Nothing of a bind is inline; and a request that was not posted changes no key. */
+static void test_flags(void **state)
+{
+    struct ibv_mw *mw = ibv_alloc_mw(ids.server->pd, IBV_MW_TYPE_1);
+    struct ibv_mw_bind bind = {.send_flags = IBV_SEND_INLINE,
+                               .bind_info = what_of(region, AT, OCTETS, IBV_ACCESS_REMOTE_WRITE)};
+    uint32_t key = mw->rkey;
+
+    (void)state;
+    assert_int_equal(ibv_bind_mw(ids.server->qp, mw, &bind), EINVAL);
+    assert_int_equal(mw->rkey, key);
+    assert_int_equal(bind_1(mw, bind.bind_info), IBV_WC_SUCCESS);
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+}
+
 static void test_type_2(void **state)
 {
     struct ibv_mw *mw = ibv_alloc_mw(ids.server->pd, IBV_MW_TYPE_2);
@@ -200,6 +215,7 @@ static void test_mistakes(void **state)
     assert_int_equal(ibv_bind_mw(ids.server->qp, one, &bind), EINVAL);
     bind.bind_info = what_of(foreign, 0, 8, IBV_ACCESS_REMOTE_WRITE);
     assert_int_equal(ibv_bind_mw(ids.server->qp, one, &bind), EPERM);
+    assert_int_equal(ibv_bind_mw(ids.server->qp, other, &bind), EPERM); /* the QP is of neither's */
     bind.bind_info.mr = NULL;
     assert_int_equal(ibv_bind_mw(ids.server->qp, one, &bind), EINVAL); /* an address of nothing */
     assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
@@ -216,7 +232,8 @@ static void test_mistakes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_type_1), TEST(test_type_2), TEST(test_builder), TEST(test_mistakes)};
+    const struct CMUnitTest tests[] = {TEST(test_type_1), TEST(test_flags), TEST(test_type_2), TEST(test_builder),
+                                       TEST(test_mistakes)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
