@@ -78,9 +78,9 @@ int mw_post(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *what)
     if (error)
         return error;
     mw_describe(&bind, &what->bind_info);
-    error = -rddp_post_send(qp_of(qp)->rddp, &wr, NULL);
+    error = post_errno(qp, rddp_post_send(qp_of(qp)->rddp, &wr, NULL));
     if (error)
-        return verbs_refuse(error, "ibv_bind_mw: QP %u: its queue is full, or its state or the flags are wrong",
+        return verbs_refuse(error, "ibv_bind_mw: QP %u: its queue is full, or its type, state or a flag is wrong",
                             qp->qp_num);
     mw->rkey = wr.rkey;
     return 0;

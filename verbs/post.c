@@ -74,14 +74,12 @@ int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **ba
             n++;
         }
         to[n - 1].next = NULL;
-        error = rddp_post_send(qp_of(qp)->rddp, to, &bad);
-        if (error == -EOPNOTSUPP && device_is_ib(qp->context->device))
-            error = -EINVAL; /* an opcode that its type does not have */
+        error = post_errno(qp, rddp_post_send(qp_of(qp)->rddp, to, &bad));
         if (error) {
             for (; bad > to; bad--)
                 first = first->next;
             *bad_wr = first;
-            return refuse_post("ibv_post_send: QP", qp->qp_num, &qp_of(qp)->was_full, -error, first->wr_id);
+            return refuse_post("ibv_post_send: QP", qp->qp_num, &qp_of(qp)->was_full, error, first->wr_id);
         }
     }
     return 0;

@@ -168,6 +168,13 @@ struct ibv_cq_ex *cq_create_ex(struct ibv_context *context, struct ibv_cq_init_a
 void cq_show_ex(struct verbs_cq *cq);
 uint64_t clock_device_ns(void);
 int clock_query(struct ibv_context *context, struct ibv_values_ex *values);
+/* What a post returns for a negative errno of rddp_post_send(): EINVAL for an opcode that queue pairs of this type do
+ * not have, as adapters do; EOPNOTSUPP over iWARP. */
+static inline int post_errno(const struct ibv_qp *qp, int error)
+{
+    return error == -EOPNOTSUPP && device_is_ib(qp->context->device) ? EINVAL : -error;
+}
+
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 /* cq_ex.c: what the service level of a completion says, which is how a datagram came. */
 uint8_t verbs_packet_type(const struct rddp_wc *wc);

@@ -120,21 +120,48 @@ static void handles(void **state)
     lines_expect("ibv_create_ah", "it names an sgid_index without an address", strerror(EINVAL));
 }
 
-/* Of a datagram: the send queue has failed then, and no connection. */
-static void local_key(void **state)
+static void to_rts_ud(struct ibv_qp *qp)
 {
-    struct ibv_qp *qp = make_qp(IBV_QPT_UD);
     struct ibv_qp_attr attr = attributes(IBV_QPS_INIT);
-    struct ibv_ah *ah = ibv_create_ah(pd, &path);
-    struct ibv_sge sge = {.addr = 4096, .length = 1, .lkey = 77};
-    struct ibv_send_wr wr = {.wr_id = 8, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
 
-    (void)state;
     assert_int_equal(ibv_modify_qp(qp, &attr, TO_INIT_UD), 0);
     attr.qp_state = IBV_QPS_RTR;
     assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
     attr.qp_state = IBV_QPS_RTS;
     assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+}
+
+/* Datagrams reach no memory of others, so their queue pairs bind no windows: an error like that of any other opcode
+ * that they do not have. */
+static void no_window(void **state)
+{
+    struct ibv_qp *qp = make_qp(IBV_QPT_UD);
+    struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+    struct ibv_mw_bind bind = {.wr_id = 8};
+    struct ibv_send_wr wr = {.opcode = IBV_WR_LOCAL_INV}, *bad;
+    uint32_t key = mw->rkey;
+
+    (void)state;
+    to_rts_ud(qp);
+    assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
+    lines_expect("ibv_post_send", "opcode", strerror(EINVAL));
+    assert_int_equal(ibv_bind_mw(qp, mw, &bind), EINVAL);
+    lines_expect("ibv_bind_mw", "state", strerror(EINVAL));
+    assert_int_equal(mw->rkey, key);
+    assert_int_equal(ibv_dealloc_mw(mw), 0);
+    assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+/* Of a datagram: the send queue has failed then, and no connection. */
+static void local_key(void **state)
+{
+    struct ibv_qp *qp = make_qp(IBV_QPT_UD);
+    struct ibv_ah *ah = ibv_create_ah(pd, &path);
+    struct ibv_sge sge = {.addr = 4096, .length = 1, .lkey = 77};
+    struct ibv_send_wr wr = {.wr_id = 8, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
+
+    (void)state;
+    to_rts_ud(qp);
     assert_int_equal(ibv_post_send(qp, &wr, &bad), EINVAL);
     lines_expect("ibv_post_send", "address handle", strerror(EINVAL));
     wr.wr.ud.ah = ah;
@@ -147,7 +174,8 @@ static void local_key(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(handles), cmocka_unit_test(local_key)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(handles), cmocka_unit_test(no_window),
+                                       cmocka_unit_test(local_key)};
 
     return cmocka_run_group_tests_name("ib_refusals", tests, set_up, tear_down);
 }
