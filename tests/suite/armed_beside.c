@@ -19,6 +19,8 @@ enum {
     CALLED_US = 100,      /* a parked thread that is called has come by then, and by itself it comes later */
     UNDONE_US = 400,      /* the same, if it has to find what is left undone */
     LONG_POLL_MS = 5,
+    BURST = 100,    /* requests, of which the last wait for their doorbell */
+    RUNG_US = 1000, /* it is rung by then */
 };
 
 static struct rddp_comp_channel *channel;
@@ -172,6 +174,32 @@ static void it_does_not_wait_for_a_long_poll(void **state)
     assert_int_not_equal(tries, 0);
 }
 
+/* No descriptor tells of it, and there are no polls. */
+static void it_does_what_it_is_asked_for(void **state)
+{
+    struct loop *loop = there.context->loop;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        uint64_t began_us;
+        poll_until_parked();
+        loops_ask_for_spans(there.context);
+        for (began_us = reactor_now_us(); loop->spans_wanted;)
+            assert_true(reactor_now_us() - began_us < WAIT_US);
+    }
+}
+
+/* Without polls and without work: what comes next is not to wait for a look. */
+static void it_leaves_when_idle(void **state)
+{
+    uint64_t began_us;
+
+    (void)state;
+    poll_until_parked();
+    for (began_us = reactor_now_us(); there.context->loop->parked; poll(NULL, 0, 1))
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+}
+
 static void *poll_until_ended(void *ended)
 {
     struct rddp_wc wc;
@@ -291,6 +319,55 @@ static void it_stays_after_one_look(void **state)
     is_soon(has_left_soon, 1);
 }
 
+static bool is_deferred(struct rddp_qp *qp)
+{
+    bool deferred;
+
+    spin_lock(&qp->spin);
+    deferred = qp->deferred;
+    spin_unlock(&qp->spin);
+    return deferred;
+}
+
+/* Posts a burst while the thread is parked. Returns whether the last of it wait for their doorbell: not on a machine
+ * that is too slow for that. */
+static bool burst_waits(void)
+{
+    struct rddp_sge sge = {(uintptr_t)there.memory, MANUAL_SIZE, rddp_mr_key(there.mr)};
+    struct rddp_send_wr wr = {.sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = RDDP_WR_RDMA_WRITE,
+                              .remote_addr = (uintptr_t)here.memory,
+                              .rkey = rddp_mr_key(here.mr)};
+
+    rddp_progress(here.context, 0);
+    poll_until_parked();
+    for (int i = 0; i < BURST; i++)
+        assert_int_equal(rddp_post_send(there.qp, &wr, NULL), 0);
+    return is_deferred(there.qp);
+}
+
+/* In the park as well, before the thread takes the poller for gone. */
+static void it_rings(void **state)
+{
+    bool has_waited = false, is_soon_enough = false;
+
+    (void)state;
+    for (unsigned round = 0; round < ROUNDS && !is_soon_enough; round++) {
+        uint64_t posted_us;
+        if (!burst_waits())
+            continue;
+        has_waited = true;
+        posted_us = reactor_now_us();
+        while (is_deferred(there.qp))
+            assert_true(reactor_now_us() - posted_us < WAIT_US);
+        is_soon_enough = reactor_now_us() - posted_us < RUNG_US;
+    }
+    if (!has_waited)
+        skip();
+    assert_true(is_soon_enough);
+}
+
 /* --- who counts --------------------------------------------------------------------------------------------------- */
 
 /* Who polls armed CQs alone may sleep behind any of these polls: the thread never leaves the work to it. */
@@ -340,12 +417,15 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_thread_parks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_is_back_when_a_cq_is_armed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_does_what_is_left_undone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_does_what_it_is_asked_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_leaves_when_idle, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_does_not_wait_for_a_long_poll, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_sees_how_long_a_poll_lasts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_waits_for_a_call_that_is_no_poll, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_is_called_when_a_cq_is_armed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_looks_more_often, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_stays_after_one_look, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(it_rings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(it_never_parks, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_armed_are_counted, set_up, tear_down),
     };
