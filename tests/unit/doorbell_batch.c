@@ -10,8 +10,9 @@
 
 #include "drive/doorbell_batch.h"
 
-/* As the product's: a poster looks at the clock after TIMED requests, and nothing waits for longer than LATEST_US. */
-enum { TIMED = 8, LATEST_US = 50, MOST = 256, LARGE = 32768, BURST = 100, TRIES = 100000 };
+/* As the product's: a poster looks at the clock after TIMED requests, and nothing waits for longer than LATEST_US. BUSY
+ * requests are a burst, after something that was sent no longer than RECENT_US ago. */
+enum { TIMED = 8, LATEST_US = 50, RECENT_US = 20, BUSY = 8, MOST = 256, LARGE = 32768, BURST = 100, TRIES = 100000 };
 
 static struct rddp_context context;
 static struct loop loop;
@@ -27,7 +28,7 @@ static void in_a_burst(struct rddp_qp *qp)
 static int set_up(void **state)
 {
     (void)state;
-    loop = (struct loop){.context = &context};
+    loop = (struct loop){.context = &context, .wake.fd = -1};
     endpoint = (struct endpoint){.loop = &loop};
     batch_init(&loop);
     in_a_burst(&first);
@@ -57,6 +58,66 @@ static void defer(struct rddp_qp *qp)
     }
     assert_int_equal(qp->deferred, 1);
 }
+
+/* --- who defers --------------------------------------------------------------------------------------------------- */
+
+/* Returns how many requests a queue pair posts until one waits, of which none keeps its place. */
+static uint32_t posts_until_one_waits(uint32_t last_burst)
+{
+    uint32_t posts = 0;
+
+    first.last_burst = last_burst;
+    for (first.burst = 0; !first.deferred && posts < BURST; posts++) {
+        endpoint.sent_us = reactor_now_us();
+        post_one(&first);
+    }
+    return posts;
+}
+
+/* The shortest of some tries: another process may be given the processor at the wrong time. */
+static uint32_t fewest_posts(void **state, uint32_t last_burst)
+{
+    uint32_t fewest = BURST;
+
+    for (int i = 0; i < 1000; i++) {
+        uint32_t posts;
+        set_up(state);
+        posts = posts_until_one_waits(last_burst);
+        if (posts < fewest)
+            fewest = posts;
+    }
+    return fewest;
+}
+
+static void only_in_a_burst(void **state)
+{
+    assert_int_equal(fewest_posts(state, 0), BUSY + 1);
+    assert_int_equal(fewest_posts(state, BUSY - 1), BUSY + 1);
+    assert_int_equal(fewest_posts(state, BUSY), 1);
+}
+
+static void only_behind_something(void **state)
+{
+    (void)state;
+    endpoint.sent_us = reactor_now_us() - RECENT_US - 1;
+    assert_int_equal(post_one(&first), BATCH_RING);
+}
+
+/* So that a poller knows that one goes on. */
+static void posts_are_noted(void **state)
+{
+    uint32_t posts;
+
+    (void)state;
+    cq.posts = 0;
+    defer(&first);
+    posts = cq.posts;
+    assert_int_equal(posts, 1);
+    assert_int_not_equal(post_one(&first), BATCH_RING);
+    assert_int_equal(cq.posts, 2);
+}
+
+/* --- until when --------------------------------------------------------------------------------------------------- */
 
 /* A large one does not wait, and nothing that was posted before it. */
 static void large_one_rings(void **state)
@@ -173,9 +234,39 @@ static void thread_rings(void **state)
     assert_false(first.is_in_batch);
 }
 
+/* While it was in the hands of a thread that could not ring, nothing was seen to wait, and no thread looks now. */
+static void who_cannot_ring_wakes(void **state)
+{
+    (void)state;
+    defer(&first);
+    loop.batch.watch = BATCH_UNWATCHED;
+    spin_lock(&first.spin);
+    assert_true(batch_ring(&loop));
+    assert_ptr_equal(loop.batch.waiting, &first);
+    assert_int_equal(loop.batch.watch, BATCH_WOKEN);
+    spin_unlock(&first.spin);
+}
+
+/* An application without a thread that has the descriptor may sleep there at any time, in a child as well. */
+static void descriptor_is_a_sleeper(void **state)
+{
+    struct rddp_context manual = {.manual = true, .is_fd_known = true};
+
+    (void)state;
+    loop.context = &manual;
+    batch_init(&loop);
+    assert_int_equal(loop.batch.sleepers, 1);
+    manual.is_fd_known = false;
+    batch_init(&loop);
+    assert_int_equal(loop.batch.sleepers, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(only_in_a_burst, set_up),
+        cmocka_unit_test_setup(only_behind_something, set_up),
+        cmocka_unit_test_setup(posts_are_noted, set_up),
         cmocka_unit_test_setup(large_one_rings, set_up),
         cmocka_unit_test_setup(poster_rings, set_up),
         cmocka_unit_test_setup(poster_goes_on, set_up),
@@ -183,6 +274,8 @@ int main(void)
         {"others_do_not_wait, the older goes on", others_do_not_wait, the_first, NULL, NULL},
         {"others_do_not_wait, the newer goes on", others_do_not_wait, the_second, NULL, NULL},
         cmocka_unit_test_setup(thread_rings, set_up),
+        cmocka_unit_test_setup(who_cannot_ring_wakes, set_up),
+        cmocka_unit_test_setup(descriptor_is_a_sleeper, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
