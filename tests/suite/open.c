@@ -2,7 +2,6 @@
 /* open.c - contexts that cannot be opened leave nothing behind; queue pair numbers are never allocated twice; a child
  * of fork() and its contexts. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 
 #include "endpoint/objects.h"
 #include "tests/suite/lib/pair.h"
+#include "tests/lib/descriptors.h"
 
 static int closed_twice;
 static bool no_thread;
@@ -72,24 +72,13 @@ ssize_t __wrap_getrandom(void *at, size_t octets, unsigned flags)
     return open_fails(&bad_random) ? -1 : __real_getrandom(at, octets, flags);
 }
 
-static int open_files(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    int n = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 /* With room for 0, 1, 2 ... descriptors until it succeeds. */
 static void without_descriptors(void **state)
 {
     struct rlimit before, few;
     struct rddp_context *context = NULL;
-    int highest = open("/dev/null", O_RDONLY), files = open_files(), filler[64], fillers = 0;
+    int highest = open("/dev/null", O_RDONLY), filler[64], fillers = 0;
+    unsigned files = count_descriptors();
 
     (void)state;
     close(highest);
@@ -113,7 +102,7 @@ static void without_descriptors(void **state)
         close(filler[--fillers]);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(closed_twice, 0);
-    assert_int_equal(open_files(), files - 1);
+    assert_int_equal(count_descriptors(), files - 1);
 }
 
 /* Each allocation fails in turn, until there are no more; then the random numbers. */
@@ -121,7 +110,8 @@ static void without_memory(void **state)
 {
     struct rddp_context_attr attr;
     struct rddp_context *context = NULL;
-    int files = open_files(), failed = 0;
+    unsigned files = count_descriptors();
+    int failed = 0;
 
     (void)state;
     rddp_context_attr_init(&attr);
@@ -132,7 +122,7 @@ static void without_memory(void **state)
         context = rddp_open(&attr);
         failed += !context;
         bad_allocation = 0;
-        assert_true(context || open_files() == files);
+        assert_true(context || count_descriptors() == files);
     }
     assert_in_range(failed, 5, 100);
     assert_int_equal(rddp_close(context), 0);
@@ -140,13 +130,13 @@ static void without_memory(void **state)
     assert_null(rddp_open(&attr));
     bad_random = 0;
     assert_int_equal(errno, EAGAIN);
-    assert_int_equal(open_files(), files);
+    assert_int_equal(count_descriptors(), files);
     assert_int_equal(closed_twice, 0);
 }
 
 static void without_a_thread(void **state)
 {
-    int files = open_files();
+    unsigned files = count_descriptors();
 
     (void)state;
     closed_twice = 0;
@@ -156,7 +146,7 @@ static void without_a_thread(void **state)
         assert_int_equal(errno, EAGAIN);
     }
     no_thread = false;
-    assert_int_equal(open_files(), files);
+    assert_int_equal(count_descriptors(), files);
     assert_int_equal(closed_twice, 0);
 }
 
@@ -297,16 +287,17 @@ static void fork_from_inside(void **state)
 static int drive(struct rddp_context *context, int number)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    int files = open_files(), fd = open("/dev/null", O_RDONLY);
+    unsigned files = count_descriptors();
+    int fd = open("/dev/null", O_RDONLY);
 
     close(fd);
-    if (rddp_progress(context, 0) || rddp_progress_fd(context) != number || open_files() != files + 1)
+    if (rddp_progress(context, 0) || rddp_progress_fd(context) != number || count_descriptors() != files + 1)
         return 1;
     fd = eventfd(1, 0);
     if (epoll_ctl(number, EPOLL_CTL_ADD, fd, &event) || epoll_wait(number, &event, 1, 0) != 1 ||
         epoll_ctl(number, EPOLL_CTL_DEL, fd, NULL))
         return 2;
-    return rddp_close(context) || open_files() != files - 3; /* epoll set, timer, wake-up, sentinel; and `fd` */
+    return rddp_close(context) || count_descriptors() != files - 3; /* epoll set, timer, wake-up, sentinel; and `fd` */
 }
 
 static void fork_without_threads(void **state)

@@ -2,7 +2,6 @@
 /* roce_homes.c - the sockets of a port that are bound to one address each: which connections have them, and who else
  * gets packets meanwhile. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <linux/ipv6.h>
 #include <net/if.h>
@@ -18,6 +17,7 @@
 #include "roce/io/roce_port.h"
 #include "tests/suite/lib/by_hand.h"
 #include "tests/suite/lib/network.h"
+#include "tests/lib/descriptors.h"
 
 #ifndef SOL_UDP
 #define SOL_UDP 17
@@ -315,18 +315,6 @@ static void of_a_link(void **state)
 }
 
 /* --- what stays behind -------------------------------------------------------------------------------------------- */
-
-static unsigned count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        count++;
-    closedir(dir);
-    return count;
-}
 
 /* Can a socket have this port at `near`? */
 static bool is_free(uint16_t port)

@@ -3,7 +3,6 @@
  * during transfers: none harms another, and nothing is left behind. Also a flood of INITs. RDDP_LONG=1 runs it for a
  * minute. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include "base/bytes.h"
 #include "loop/reactor.h"
 #include "sctp/packet.h"
+#include "tests/lib/descriptors.h"
 #include "tests/lib/engine.h"
 #include "tests/lib/sctp_end.h"
 
@@ -295,18 +295,6 @@ static void *live(void *user)
     return NULL;
 }
 
-static unsigned descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 static void one_life(struct world *worlds)
 {
     pthread_t threads[THREADS];
@@ -326,7 +314,7 @@ static void one_life(struct world *worlds)
 static void aborted_at_random(void **state)
 {
     static struct world worlds[THREADS];
-    unsigned fds = descriptors();
+    unsigned fds = count_descriptors();
     size_t used;
 
     (void)state;
@@ -340,7 +328,7 @@ static void aborted_at_random(void **state)
             fail_msg("%s", worlds[i].trouble);
     }
     assert_true(mallinfo2().uordblks < used + SLACK);
-    assert_int_equal(descriptors(), fds);
+    assert_int_equal(count_descriptors(), fds);
 }
 
 /* --- a flood ------------------------------------------------------------------------------------------------- */

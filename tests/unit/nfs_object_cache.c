@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* nfs_object_cache.c - test that the cache of open objects limits its descriptors, closes the object that was idle
  * longest first, and works with several threads. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,6 +17,7 @@
 #include <cmocka.h>
 
 #include "nfs/server/object_in.h"
+#include "tests/lib/descriptors.h"
 
 enum { FILES = 24, OPEN = 8, THREADS = 4, TURNS = 1500 };
 
@@ -95,18 +95,6 @@ static int teardown(void **state)
     return bad;
 }
 
-static unsigned descriptors(void)
-{
-    DIR *stream = opendir("/proc/self/fd");
-    unsigned n = 0;
-
-    assert_non_null(stream);
-    while (readdir(stream))
-        n++;
-    closedir(stream);
-    return n;
-}
-
 static struct object *get(unsigned i)
 {
     struct object *object;
@@ -130,7 +118,7 @@ static unsigned start(unsigned open_max)
 {
     objects_close(objects);
     assert_int_equal(open_objects(open_max), 0);
-    return descriptors();
+    return count_descriptors();
 }
 
 static void test_limit(void **state)
@@ -142,7 +130,7 @@ static void test_limit(void **state)
         assert_int_equal(look(), 0); /* look() adds the root, which is one of the n objects */
         for (unsigned i = 0; i < n - 1; i++)
             object_put(objects, get(i));
-        assert_int_equal(descriptors() - before, want);
+        assert_int_equal(count_descriptors() - before, want);
     }
 }
 
@@ -158,9 +146,9 @@ static void test_files_count(void **state)
         expect_octet(object, i, O_RDONLY);
         expect_octet(object, i, O_RDWR);
         object_put(objects, object);
-        assert_true(descriptors() - before <= OPEN);
+        assert_true(count_descriptors() - before <= OPEN);
     }
-    assert_true(descriptors() - before > OPEN - 3);
+    assert_true(count_descriptors() - before > OPEN - 3);
 }
 
 /* The cache does not close an object in use, even beyond the limit. */
@@ -173,7 +161,7 @@ static void test_in_use(void **state)
     assert_int_equal(look(), 0);
     for (unsigned i = 0; i < FILES; i++)
         object[i] = get(i);
-    assert_int_equal(descriptors() - before, FILES);
+    assert_int_equal(count_descriptors() - before, FILES);
     for (unsigned i = 0; i < FILES; i++) {
         struct stat st;
 
@@ -184,7 +172,7 @@ static void test_in_use(void **state)
     for (unsigned i = 0; i < FILES; i++)
         object_put(objects, object[i]);
     objects_settle(objects, &export);
-    assert_int_equal(descriptors() - before, OPEN);
+    assert_int_equal(count_descriptors() - before, OPEN);
 }
 
 static void test_oldest_first(void **state)
@@ -233,12 +221,12 @@ static void test_forget(void **state)
     object = get(0);
     expect_octet(object, 0, O_RDWR);
     object_put(objects, object);
-    held = descriptors() - before;
+    held = count_descriptors() - before;
     assert_int_equal(held, 3);
     snprintf(path, sizeof(path), "%s/0", top);
     assert_int_equal(unlink(path), 0);
     object_forget(objects, dir);
-    assert_int_equal(descriptors() - before, 1);
+    assert_int_equal(count_descriptors() - before, 1);
     object_put(objects, dir);
     assert_int_equal(object_get(objects, &fh[0], &object), NFS3ERR_STALE);
 }
@@ -263,7 +251,7 @@ static void test_gone_in_use(void **state)
     assert_true(objects_are_unsettled(objects, &export));
     objects_settle(objects, &export);
     assert_false(objects_are_unsettled(objects, &export));
-    assert_int_equal(descriptors() - before, 1);
+    assert_int_equal(count_descriptors() - before, 1);
 }
 
 /* Run the program and return the errno of execl(). */
@@ -295,15 +283,15 @@ static void test_written_program(void **state)
     object = get(0);
     assert_true(object_file(objects, object, O_RDWR) >= 0);
     snprintf(path, sizeof(path), "%s/0", top);
-    held = descriptors() - before;
+    held = count_descriptors() - before;
     cache_tend(&objects->cache, &objects->place->closing, now_ms() + 2 * CACHE_WRITER_MS);
-    assert_int_equal(descriptors() - before, held); /* the object is in use */
+    assert_int_equal(count_descriptors() - before, held); /* the object is in use */
     object_put(objects, object);
     cache_tend(&objects->cache, &objects->place->closing, ((struct kept *)object)->written + CACHE_WRITER_MS - 1);
-    assert_int_equal(descriptors() - before, held);
+    assert_int_equal(count_descriptors() - before, held);
     assert_int_equal(run_program(path), ETXTBSY);
     cache_tend(&objects->cache, &objects->place->closing, ((struct kept *)object)->written + CACHE_WRITER_MS);
-    assert_int_equal(descriptors() - before, held - 1);
+    assert_int_equal(count_descriptors() - before, held - 1);
     assert_int_equal(run_program(path), ENOEXEC);
     object = get(0);
     expect_octet(object, 0, O_RDWR);
@@ -324,12 +312,12 @@ static void test_removed_behind_our_back(void **state)
     object_put(objects, object);
     object = get(3);
     object_put(objects, object);
-    assert_int_equal(descriptors() - before, 4); /* the directory, two objects and one open file */
+    assert_int_equal(count_descriptors() - before, 4); /* the directory, two objects and one open file */
     snprintf(path, sizeof(path), "%s/2", top);
     assert_int_equal(unlink(path), 0);
     objects_tend(objects, &export);
     assert_true(objects_are_open(objects));
-    assert_int_equal(descriptors() - before, 2);
+    assert_int_equal(count_descriptors() - before, 2);
     assert_int_equal(object_get(objects, &fh[2], &object), NFS3ERR_STALE);
     object = get(3);
     object_put(objects, object);
@@ -344,7 +332,7 @@ static int small_process(void)
     objects_close(objects);
     if (setrlimit(RLIMIT_NOFILE, &limit) || open_objects(4096) || look())
         return 1;
-    before = descriptors();
+    before = count_descriptors();
     for (unsigned i = 0; i < FILES; i++) {
         struct object *object = get(i);
 
@@ -352,7 +340,7 @@ static int small_process(void)
         expect_octet(object, i, O_RDWR);
         object_put(objects, object);
     }
-    return descriptors() - before < 48 && descriptors() - before > 40 ? 0 : 2;
+    return count_descriptors() - before < 48 && count_descriptors() - before > 40 ? 0 : 2;
 }
 
 static void test_rlimit(void **state)
@@ -410,7 +398,7 @@ static void test_threads(void **state)
         if (wrong)
             fail_msg("%s", (char *)wrong);
     }
-    assert_true(descriptors() - before <= OPEN);
+    assert_true(count_descriptors() - before <= OPEN);
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/verbs/lib/descriptors.h"
+#include "tests/lib/descriptors.h"
 #include "tests/verbs/lib/ids.h"
 
 enum {
@@ -110,21 +110,22 @@ static void run_cycle(struct ends *ends, int cycle)
 }
 
 /* Connections that were closed end in the background, a moment later. */
-static bool is_back(int descriptors, size_t octets)
+static bool is_back(unsigned descriptors, size_t octets)
 {
     for (int ms = 0; ms < WAIT_MS; ms++) {
         if (count_descriptors() <= descriptors && mallinfo2().uordblks <= octets + SLACK)
             return true;
         usleep(1000);
     }
-    print_error("%d descriptors instead of %d, %zu octets instead of %zu\n", count_descriptors(), descriptors,
+    print_error("%u descriptors instead of %u, %zu octets instead of %zu\n", count_descriptors(), descriptors,
                 mallinfo2().uordblks, octets);
     return false;
 }
 
 static void test_nothing_left(void **state)
 {
-    int cycles = getenv("RDDP_LONG") ? LONG_CYCLES : CYCLES, descriptors;
+    int cycles = getenv("RDDP_LONG") ? LONG_CYCLES : CYCLES;
+    unsigned descriptors;
     struct ends ends = {0};
     size_t octets;
     (void)state;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/verbs/lib/datagram_ends.h"
-#include "tests/verbs/lib/descriptors.h"
+#include "tests/lib/descriptors.h"
 
 enum { THREADS = 3, MESSAGES = 200, ROUNDS = 60, STEP_US = 100 };
 
@@ -94,7 +94,7 @@ static void test_shared(void **state)
 static void test_cancelled(void **state)
 {
     pthread_t other = start();
-    const int before = count_descriptors();
+    const unsigned before = count_descriptors();
 
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "tests/verbs/lib/descriptors.h"
+#include "tests/lib/descriptors.h"
 
 enum { SIGNALS = 50, LARGE = 1 << 20 };
 
@@ -276,7 +276,7 @@ static void test_cancelled(void **state)
 {
     enum { ROUNDS = 40 };
     const struct call *cancelled[] = {&calls[0], &calls[1], &calls[3], &calls[4]};
-    const int before = count_descriptors();
+    const unsigned before = count_descriptors();
 
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* descriptors.c - see descriptors.h. */
-#include "tests/verbs/lib/descriptors.h"
+#include "tests/lib/descriptors.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-int count_descriptors(void)
+unsigned count_descriptors(void)
 {
     DIR *folder = opendir("/proc/self/fd");
-    int n = 0;
+    unsigned n = 0;
 
     assert_non_null(folder);
     while (readdir(folder))

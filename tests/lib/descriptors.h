@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* descriptors.h - how many descriptors this process has. */
-#ifndef TESTS_VERBS_LIB_DESCRIPTORS_H
-#define TESTS_VERBS_LIB_DESCRIPTORS_H
+#ifndef TESTS_LIB_DESCRIPTORS_H
+#define TESTS_LIB_DESCRIPTORS_H
 
 /* The same few more each time, which stand for the folder itself. */
-int count_descriptors(void);
+unsigned count_descriptors(void);
 
 #endif
