@@ -37,7 +37,7 @@ for way in push pull; do
     same $from $to
     # Files with the same size and time but other octets: only --checksum notices them, in small and in large files.
     touch -r $to/sub/many/5 stamp && echo X >$to/sub/many/5 && touch -r stamp $to/sub/many/5
-    touch -r $to/large stamp && printf X | dd of=$to/large bs=1 seek=5000000 conv=notrunc status=none && touch -r stamp $to/large
+    touch -r $to/large stamp && printf XXXXXXXX | dd of=$to/large bs=8 seek=625000 conv=notrunc status=none && touch -r stamp $to/large
     told "o['files'] == 0 and o['files_unchanged'] == 703" -r "$@"
     told "o['dry_run'] and o['files'] == 2 and o['bytes'] > 9000000" -n --checksum -r "$@"
     told "o['files'] == 2 and o['files_unchanged'] == 701 and o['bytes'] > 9000000" --checksum -r "$@"
