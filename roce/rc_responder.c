@@ -167,8 +167,8 @@ static enum rc_verdict take_unreliable(struct rc_responder *s, const struct bth 
     return RC_DROP;
 }
 
-/* What comes behind a gap is judged when its turn comes. If the peer has come back to the gap, and goes on behind more
- * than one packet that was kept, it skips those. */
+/* What comes behind a gap is judged when its turn comes. If the peer has come back to the gap, and goes on behind what
+ * was kept, it skips that, unless all that it sent again was lost once more. */
 static void take_early(struct rc_responder *s, const struct bth *b, uint64_t position)
 {
     bool behind = s->kept.last && position > s->kept.last->position;
@@ -177,7 +177,7 @@ static void take_early(struct rc_responder *s, const struct bth *b, uint64_t pos
     if (s->silent)
         return;
     s->back.reach = position > s->back.reach ? position : s->back.reach;
-    if (behind && position > s->expected + 1 && s->kept.first->position == s->expected) {
+    if (behind && position >= s->expected + RC_SKIPS && s->kept.first->position == s->expected) {
         s->back.skips = true;
         s->back.unskipped = 0;
     }

@@ -16,7 +16,8 @@ enum {
     RC_ACK_DELAY_US = 500, /* an acknowledgement that was not asked for waits at most this long: a timer costs more */
     RC_ACK_PACKETS = 256,  /* and for at most this many packets */
     RC_HOLD_US = 1000,     /* one that waits for the application's answer waits at most this long */
-    RC_NO_SKIPS = 4,       /* gaps in a row of which a peer sends again what was kept */
+    RC_SKIPS = 8,    /* packets that a peer sends no more, though it came back, show that it skips what was kept; */
+    RC_NO_SKIPS = 4, /* gaps in a row of which it sends that again show that it does not */
 };
 
 struct rc_responder_attr {

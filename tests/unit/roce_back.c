@@ -4,7 +4,7 @@
  * sees a message acknowledged while it repeats it. */
 #include "tests/lib/rc_world.h"
 
-enum { CELLS = 32, RECEIVES = 8 };
+enum { CELLS = 32, RECEIVES = 12, LEARNT = PEER + RC_SKIPS + 2 };
 
 static uint64_t received;
 
@@ -104,19 +104,25 @@ static void waits_for_the_next(void **state)
     close_world();
 }
 
-/* A peer that goes on behind what was kept skips that, and is told of all at once from then on. */
+/* A peer that goes on behind what was kept skips that. */
+static void skip_kept_of(uint32_t gap, uint32_t packets)
+{
+    lose(gap, gap + packets);
+    say(gap);
+    executed_to(gap);
+    say(gap + packets + 1);
+    executed_to(gap + packets + 1);
+    hear_all(gap + packets + 1);
+}
+
+/* It is told of all at once from then on. */
 static void learns(void)
 {
-    lose(PEER, PEER + 2);
-    say(PEER);
-    executed_to(PEER);
-    say(PEER + 3);
-    executed_to(PEER + 3);
-    hear_all(PEER + 3);
-    lose(PEER + 4, PEER + 6);
-    say(PEER + 4);
-    executed_to(PEER + 6);
-    hear_all(PEER + 6);
+    skip_kept_of(PEER, RC_SKIPS);
+    lose(LEARNT, LEARNT + 2);
+    say(LEARNT);
+    executed_to(LEARNT + 2);
+    hear_all(LEARNT + 2);
 }
 
 static void skips(void **state)
@@ -124,6 +130,13 @@ static void skips(void **state)
     (void)state;
     open_back();
     learns();
+    close_world();
+
+    open_back(); /* fewer may have been lost once more */
+    skip_kept_of(PEER, RC_SKIPS - 1);
+    lose(PEER + RC_SKIPS + 1, PEER + RC_SKIPS + 2);
+    say(PEER + RC_SKIPS + 1);
+    executed_to(PEER + RC_SKIPS + 1);
     close_world();
 }
 
@@ -142,14 +155,6 @@ static void lost_again(void **state)
     say_asking(PEER + 5);
     executed_to(PEER + 5);
     hear_all(PEER + 5);
-    lose(PEER + 6, PEER + 7); /* of one packet alone, it may have been lost again, too */
-    say(PEER + 6);
-    say(PEER + 8);
-    executed_to(PEER + 8);
-    hear_all(PEER + 8);
-    lose(PEER + 9, PEER + 10);
-    say(PEER + 9);
-    executed_to(PEER + 9);
     close_world();
 }
 
@@ -191,7 +196,7 @@ static void unskipped_gap(uint32_t psn)
 /* A peer that was taken for one that skips, and goes back. A time-out makes any peer go back: once is no proof. */
 static void learns_again(void **state)
 {
-    uint32_t psn = PEER + 7;
+    uint32_t psn = LEARNT + 3;
 
     (void)state;
     open_back();
@@ -237,12 +242,87 @@ static void no_receive(void **state)
     close_world();
 }
 
+/* --- a peer that goes back, on a path that loses packets ---------------------------------------------------------- */
+
+enum { LAST = PEER + 3000, WINDOW = 16, ANSWERS = 4096, SEEDS = 20 };
+
+static struct {
+    struct rng rng;
+    uint32_t una, next;
+    struct bth answers[ANSWERS]; /* under way to the peer */
+    uint32_t head, tail;
+} peer;
+
+static void answers_leave(void)
+{
+    for (; rc_pair_has_output(w.pair, w.net.now_us); peer.head++) {
+        assert_true(peer.head - peer.tail < ANSWERS);
+        peer.answers[peer.head % ANSWERS] = *hear();
+    }
+}
+
+static void peer_sends(void)
+{
+    uint32_t psn = peer.next++;
+
+    if (rng_below(&peer.rng, 10)) /* else it is lost */
+        says(packet(BTH_SEND, psn % 4 && psn != LAST ? ONLY : ONLY | ASK, psn, 10));
+    answers_leave();
+    for (struct rddp_wc wc; cq_poll(&w.side->recv_cq, &wc, 1); offer_receive(received + RECEIVES, 100))
+        assert_int_equal(wc.wr_id, ++received);
+}
+
+/* An acknowledgement of what the peer has not sent since it came back is what stops rxe. */
+static void peer_hears(void)
+{
+    const struct bth *b = &peer.answers[peer.tail++ % ANSWERS];
+
+    if ((b->syndrome & AETH_KIND) == AETH_NAK) {
+        peer.una = peer.next = b->psn;
+        return;
+    }
+    assert_true(b->psn < peer.next);
+    if (b->psn >= peer.una)
+        peer.una = b->psn + 1;
+}
+/* All have stopped: an acknowledgement that waits leaves, or the peer sends again what it has not seen acknowledged. */
+static void time_passes(void)
+{
+    waits(RC_ACK_DELAY_US);
+    answers_leave();
+    if (peer.head == peer.tail)
+        peer.next = peer.una;
+}
+
+static void strict_peer(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        open_back();
+        peer.rng = (struct rng){seed};
+        peer.una = peer.next = PEER;
+        peer.head = peer.tail = 0;
+        while (peer.una <= LAST) {
+            bool may_send = peer.next <= LAST && peer.next < peer.una + WINDOW, hears = peer.head != peer.tail;
+
+            if (may_send && (!hears || rng_below(&peer.rng, 8)))
+                peer_sends();
+            else if (hears)
+                peer_hears();
+            else
+                time_passes();
+        }
+        assert_int_equal(received, LAST - PEER + 1);
+        close_world();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(goes_back),  cmocka_unit_test(waits_for_the_next), cmocka_unit_test(skips),
         cmocka_unit_test(lost_again), cmocka_unit_test(another_gap),        cmocka_unit_test(learns_again),
-        cmocka_unit_test(no_receive),
+        cmocka_unit_test(no_receive), cmocka_unit_test(strict_peer),
     };
 
     return cmocka_run_group_tests_name("roce_back", tests, NULL, NULL);
