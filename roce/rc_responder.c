@@ -147,7 +147,6 @@ static void give_nak(struct rc_responder *s, uint8_t syndrome)
     s->syndrome = syndrome;
     s->nak = s->expected;
     s->nak_due = s->silent = true;
-    s->back.reach = 0;
 }
 
 /* A gap makes the message void that is arriving; the next one begins with a First. */
@@ -212,6 +211,7 @@ enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b, u
 static void await_skip(struct rc_responder *s, bool has_kept, uint64_t now_us)
 {
     s->back.came = false;
+    s->back.reach = 0;
     if (!has_kept)
         return;
     if (s->back.skipped)
@@ -224,14 +224,16 @@ static void await_skip(struct rc_responder *s, bool has_kept, uint64_t now_us)
 }
 
 /* A peer that goes back sends what was kept again, and each packet has its turn when it does: the peer is told of none
- * that it has not sent since, as by those that keep nothing. To one that skips, all are acknowledged at once. */
+ * that it has not sent since, as by those that keep nothing. To one that skips, all are acknowledged at once. Another
+ * gap among what it has sent has its NAK: one for each. */
 const struct bth *rc_responder_kept(struct rc_responder *s, uint64_t now_us)
 {
     const struct bth *b = s->kept.first ? rc_kept_at(&s->kept, s->expected) : NULL;
-    bool again = s->expected <= s->back.reach;
+    bool again;
 
     if (s->back.came)
         await_skip(s, b, now_us);
+    again = s->expected <= s->back.reach;
     if (s->silent || !(again || s->back.skips))
         return NULL;
     if (again && !b) {
@@ -280,7 +282,6 @@ void rc_responder_not_ready(struct rc_responder *s)
 void rc_responder_postpone(struct rc_responder *s)
 {
     s->silent = true;
-    s->back.reach = 0;
 }
 
 void rc_responder_skip(struct rc_responder *s)
