@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "endpoint/objects.h"
+#include "tests/suite/lib/deferred.h"
 #include "tests/suite/lib/manual.h"
 
 enum {
@@ -319,16 +320,6 @@ static void it_stays_after_one_look(void **state)
     is_soon(has_left_soon, 1);
 }
 
-static bool is_deferred(struct rddp_qp *qp)
-{
-    bool deferred;
-
-    spin_lock(&qp->spin);
-    deferred = qp->deferred;
-    spin_unlock(&qp->spin);
-    return deferred;
-}
-
 /* Posts a burst while the thread is parked. Returns whether the last of it wait for their doorbell: not on a machine
  * that is too slow for that. */
 static bool burst_waits(void)
@@ -344,7 +335,7 @@ static bool burst_waits(void)
     poll_until_parked();
     for (int i = 0; i < BURST; i++)
         assert_int_equal(rddp_post_send(there.qp, &wr, NULL), 0);
-    return is_deferred(there.qp);
+    return has_deferred(there.qp);
 }
 
 /* In the park as well, before the thread takes the poller for gone. */
@@ -359,7 +350,7 @@ static void it_rings(void **state)
             continue;
         has_waited = true;
         posted_us = reactor_now_us();
-        while (is_deferred(there.qp))
+        while (has_deferred(there.qp))
             assert_true(reactor_now_us() - posted_us < WAIT_US);
         is_soon_enough = reactor_now_us() - posted_us < RUNG_US;
     }

@@ -6,6 +6,7 @@
 
 #include "drive/doorbell_batch.h"
 #include "endpoint/objects.h"
+#include "tests/suite/lib/deferred.h"
 #include "tests/suite/lib/pair.h"
 
 enum {
@@ -38,16 +39,6 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-static bool is_waiting(struct rddp_qp *qp)
-{
-    bool waits;
-
-    spin_lock(&qp->spin);
-    waits = qp->deferred > 0;
-    spin_unlock(&qp->spin);
-    return waits;
-}
-
 /* Posts single Writes, each to its own place; *waits: the last of them was not sent at once. The last one alone is
  * signalled, or all are. */
 static void post_some(struct pair *pair, unsigned seed, size_t count, bool all, bool *waits)
@@ -59,7 +50,7 @@ static void post_some(struct pair *pair, unsigned seed, size_t count, bool all, 
         assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, at, SIZE, at,
                                    all || i == count - 1 ? RDDP_SEND_SIGNALED : 0),
                          0);
-    *waits = is_waiting(pair->client.qp);
+    *waits = has_deferred(pair->client.qp);
 }
 
 static void post_writes(struct pair *pair, unsigned seed, bool all, bool *waits)
@@ -192,7 +183,7 @@ static bool large_one_waits(struct pair *pair)
     wr.sg_list = &large;
     wr.next = &behind;
     assert_int_equal(rddp_post_send(pair->client.qp, &wr, NULL), 0);
-    return is_waiting(pair->client.qp);
+    return has_deferred(pair->client.qp);
 }
 
 /* What is large leaves at once, wherever it stands in a list. */

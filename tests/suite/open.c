@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "endpoint/objects.h"
-#include "tests/suite/lib/pair.h"
 #include "tests/lib/descriptors.h"
+#include "tests/suite/lib/pair.h"
 
 static int closed_twice;
 static bool no_thread;

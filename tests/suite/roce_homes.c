@@ -15,9 +15,9 @@
 
 #include "endpoint/objects.h"
 #include "roce/io/roce_port.h"
+#include "tests/lib/descriptors.h"
 #include "tests/suite/lib/by_hand.h"
 #include "tests/suite/lib/network.h"
-#include "tests/lib/descriptors.h"
 
 #ifndef SOL_UDP
 #define SOL_UDP 17

@@ -20,14 +20,17 @@ static void naks(uint32_t psn)
     acknowledges(psn, AETH_NAK | NAK_SEQUENCE);
 }
 
-static void open_with(uint32_t length)
+/* This many packets are under way, of messages of EACH packets and a last one. */
+static void open_with(uint32_t packets)
 {
+    enum { EACH = 15 };
     struct rc_pair_attr attr = rc_net_attr();
 
     attr.requester.timeout_us = 500000;
     open_world(&attr);
-    request_send(1, length);
-    for (uint32_t i = 0; i < length / MTU; i++)
+    for (uint32_t rest = packets, i = 1; rest; rest -= rest < EACH ? rest : EACH, i++)
+        request_send(i, (rest < EACH ? rest : EACH) * MTU);
+    for (uint32_t i = 0; i < packets; i++)
         assert_int_equal(hear()->psn, (FIRST + i) & BTH_MASK24);
     hear_nothing();
 }
@@ -47,7 +50,7 @@ static void learn(void)
 /* A peer that is known to keep packets has got a message of MORE packets from NEXT on, but for some. */
 static void open_knowing(void)
 {
-    open_with(LONG * MTU);
+    open_with(LONG);
     learn();
     request_send(2, MORE * MTU);
     for (uint32_t i = 0; i < MORE; i++)
@@ -130,26 +133,11 @@ static void unlearn(void **state)
     close_world();
 }
 
-/* This many packets are under way, of messages of EACH packets and a last one. */
-static void open_packets(uint32_t packets)
-{
-    enum { EACH = 15 };
-    struct rc_pair_attr attr = rc_net_attr();
-
-    attr.requester.timeout_us = 500000;
-    open_world(&attr);
-    for (uint32_t rest = packets, i = 1; rest; rest -= rest < EACH ? rest : EACH, i++)
-        request_send(i, (rest < EACH ? rest : EACH) * MTU);
-    for (uint32_t i = 0; i < packets; i++)
-        hear();
-    hear_nothing();
-}
-
 /* What a peer does is tried, if new packets follow, which may show it. */
 static void tried(void **state)
 {
     (void)state;
-    open_packets(RC_WINDOW_FIRST / 2);
+    open_with(RC_WINDOW_FIRST / 2);
     naks(FIRST);
     hear_asking(FIRST);
     assert_false(knowledge()->keeps);
@@ -157,13 +145,13 @@ static void tried(void **state)
     assert_true(knowledge()->keeps);
     close_world();
 
-    open_packets(RC_WINDOW_FIRST / 2 - 1); /* few are under way, and none waits: no more will follow */
+    open_with(RC_WINDOW_FIRST / 2 - 1); /* few are under way, and none waits: no more will follow */
     naks(FIRST);
     for (uint32_t i = 0; i < RC_WINDOW_FIRST / 2 - 1; i++)
         assert_int_equal(hear()->psn, (FIRST + i) & BTH_MASK24);
     close_world();
 
-    open_packets(RC_WINDOW_FIRST / 2); /* late, and not lost: nothing is learned */
+    open_with(RC_WINDOW_FIRST / 2); /* late, and not lost: nothing is learned */
     naks(FIRST);
     acknowledges(FIRST + 3, ACK);
     assert_false(knowledge()->keeps);
@@ -176,7 +164,7 @@ static void in_vain(void **state)
     uint32_t gap = FIRST;
 
     (void)state;
-    open_packets(RC_WINDOW_FIRST);
+    open_with(RC_WINDOW_FIRST);
     for (uint32_t i = 0; i < RC_VAIN; i++, gap += 2) {
         naks(gap);
         hear_asking(gap);
@@ -194,7 +182,7 @@ static void in_vain(void **state)
 static void not_learned(void **state)
 {
     (void)state;
-    open_with(LONG * MTU);
+    open_with(LONG);
     naks(GAP);
     for (uint32_t i = 0; i < 3; i++)
         hear_message(GAP + i, BTH_SEND, 0, MTU);
@@ -213,7 +201,7 @@ static void not_learned(void **state)
 static void timed_out(void **state)
 {
     (void)state;
-    open_with(LONG * MTU);
+    open_with(LONG);
     waits(RC_RTO_FIRST_US);
     hear();
     acknowledges(NEXT - 1, ACK);
