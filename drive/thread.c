@@ -94,7 +94,7 @@ static bool ask_hot(struct loop *loop)
     struct endpoint *hot = loop->hot;
     uint32_t before = loop->receipts;
 
-    if (!hot || hot->blocked || !hot->kind->polls_for_sleepers || !(++loop->hot_turns % HOT_TURNS))
+    if (!hot || hot->blocked || !hot->kind->polls_for_sleepers || !(++loop->asking.turns % HOT_TURNS))
         return false;
     hot->kind->poll(hot);
     return loop->receipts != before;
@@ -105,16 +105,25 @@ void loop_work_woken(struct loop *loop)
 {
     bool is_called = loop_is_asked(loop) || atomic_load(&loop->batch.watch) != BATCH_UNWATCHED;
 
-    loop->was_woken = !is_called && ask_hot(loop);
-    if (!loop->was_woken)
+    loop->asking.was_woken = !is_called && ask_hot(loop);
+    if (!loop->asking.was_woken)
         loop_work(loop);
+}
+
+/* A turn that ends while this looks may wait as long as HOT_TURNS polls, but is not lost. */
+static bool a_turn_is_over(struct loop *loop)
+{
+    if (!atomic_load_explicit(&loop->asking.turn_over, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(&loop->asking.turn_over, false, memory_order_relaxed);
+    return true;
 }
 
 static void ask_links(struct loop *loop)
 {
     struct endpoint *hot = loop->hot;
 
-    if (hot && !hot->blocked && ++loop->hot_turns % HOT_TURNS)
+    if (hot && !hot->blocked && ++loop->asking.turns % HOT_TURNS && !a_turn_is_over(loop))
         hot->kind->poll(hot);
     else
         run_round(loop);
@@ -126,12 +135,12 @@ static void poll_after_sleep(struct loop *loop)
 {
     uint32_t before = loop->receipts;
 
-    loop->was_woken = false;
-    if (++loop->polls_in_vain > IN_VAIN && loop->polls_in_vain % AGAIN)
+    loop->asking.was_woken = false;
+    if (++loop->asking.in_vain > IN_VAIN && loop->asking.in_vain % AGAIN)
         return;
     ask_links(loop);
     if (loop->receipts != before)
-        loop->polls_in_vain = 0;
+        loop->asking.in_vain = 0;
 }
 
 void loop_poll(struct loop *loop)
@@ -145,7 +154,7 @@ void loop_poll(struct loop *loop)
     }
     if (loop->resting && loop->resting != loop->hot)
         loop_rouse(loop);
-    if (loop->was_woken)
+    if (loop->asking.was_woken)
         poll_after_sleep(loop);
     else
         ask_links(loop);

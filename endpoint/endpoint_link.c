@@ -43,6 +43,7 @@ static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role
         } else if (conn->agreed.tx_pos - begun >= TURN_OCTETS) {
             /* Let others send. The link reports at once that it is writable, and the next turn begins. */
             endpoint->blocked = true;
+            atomic_store_explicit(&endpoint->loop->asking.turn_over, true, memory_order_relaxed);
             break;
         } else if (endpoint->blocked || !transfer_send(endpoint, now_us)) {
             /* A full link reports when it is writable. Trying before would only delay whoever empties it. */

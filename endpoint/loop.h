@@ -56,6 +56,14 @@ struct poll_seen {
     _Atomic uint32_t armings; /* the context's, when a CQ that was not armed was last polled in vain */
 };
 
+/* What a poller asks next: all sockets, or the one that spoke last. */
+struct asking {
+    unsigned turns;         /* times that it was to be that one */
+    _Atomic bool turn_over; /* an endpoint has more to send: ask all */
+    bool was_woken;         /* that one was asked for one who slept, and no poll came since */
+    unsigned in_vain;       /* the first polls after a sleep, in a row, that found nothing */
+};
+
 /* A loop: a context has one or more. An endpoint stays with the loop in which it was made. */
 struct loop {
     _Alignas(CACHE_LINE) struct rddp_context *context;
@@ -69,9 +77,7 @@ struct loop {
     unsigned holding;            /* the number of endpoints that the driver holds */
     struct endpoint *hot;        /* the endpoint whose socket was ready last: a busy poller asks it first */
     uint32_t receipts;           /* how often a socket had something */
-    unsigned hot_turns;
-    bool was_woken;           /* it was asked for one who slept, and no poll came since */
-    unsigned polls_in_vain;   /* the first ones after a sleep, in a row, that found nothing */
+    struct asking asking;
     struct endpoint *resting; /* its link is out of the epoll set, since a poller asks it all the time; or NULL */
     unsigned lone_polls;      /* how often it was asked since something was last roused */
     _Atomic(struct endpoint *) owing; /* withholds something until the next poll, or until something sleeps; or NULL */

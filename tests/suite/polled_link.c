@@ -105,25 +105,40 @@ static void poll_one(void)
     assert_int_equal(wc.status, RDDP_WC_SUCCESS);
 }
 
+/* Memory of `here`, and of `there`, for more than one turn. */
+static struct {
+    struct rddp_mr *source, *target;
+    uint8_t from[FULL], to[FULL];
+} large;
+
+static void post_large(struct rddp_qp *qp)
+{
+    struct rddp_sge sge = {.addr = (uintptr_t)large.from, .length = FULL};
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE}, *bad;
+
+    large.source = rddp_reg_mr(here.pd, large.from, FULL, RDDP_ACCESS_LOCAL_WRITE);
+    large.target = rddp_reg_mr(there.pd, large.to, FULL, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
+    sge.lkey = rddp_mr_key(large.source);
+    wr.send_flags = RDDP_SEND_SIGNALED;
+    wr.remote_addr = (uintptr_t)large.to;
+    wr.rkey = rddp_mr_key(large.target);
+    assert_int_equal(rddp_post_send(qp, &wr, &bad), 0);
+}
+
+static void finish_large(void)
+{
+    poll_one();
+    assert_int_equal(rddp_dereg_mr(large.source), 0);
+    assert_int_equal(rddp_dereg_mr(large.target), 0);
+}
+
 /* A link that rests is asked for octets alone: it comes back when it is full, and tells that there is room again. */
 static void full_while_it_rests(void **state)
 {
-    static uint8_t from[FULL], to[FULL];
-    struct rddp_sge sge = {.addr = (uintptr_t)from, .length = FULL};
-    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = RDDP_SEND_SIGNALED}, *bad;
-    struct rddp_mr *source = rddp_reg_mr(here.pd, from, FULL, RDDP_ACCESS_LOCAL_WRITE);
-    struct rddp_mr *target = rddp_reg_mr(there.pd, to, FULL, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
-
     (void)state;
     poll_until_it_rests();
-    sge.lkey = rddp_mr_key(source);
-    wr.opcode = RDDP_WR_RDMA_WRITE;
-    wr.remote_addr = (uintptr_t)to;
-    wr.rkey = rddp_mr_key(target);
-    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
-    poll_one();
-    assert_int_equal(rddp_dereg_mr(source), 0);
-    assert_int_equal(rddp_dereg_mr(target), 0);
+    post_large(here.qp);
+    finish_large();
 }
 
 /* Who waits for anything but octets stays in the epoll set, which tells of it. */
@@ -175,24 +190,56 @@ static void connect_second(struct rddp_qp *from, struct rddp_qp *to)
     assert_int_equal(rddp_destroy_listener(listener), 0);
 }
 
-/* From here on the poller asks another link, and the one that rested has to be in the epoll set. */
-static void another_speaks(void **state)
+static void send_to_second(struct rddp_qp *from, struct rddp_qp *to)
 {
     struct rddp_recv_wr receive = {.num_sge = 0}, *bad_receive;
     struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND}, *bad;
+
+    assert_int_equal(rddp_post_recv(to, &receive, &bad_receive), 0);
+    assert_int_equal(rddp_post_send(from, &wr, &bad), 0);
+    poll_one();
+}
+
+/* From here on the poller asks another link, and the one that rested has to be in the epoll set. */
+static void another_speaks(void **state)
+{
     struct rddp_qp *from = second_of(&there), *to = second_of(&here);
 
     (void)state;
     connect_second(from, to);
     poll_until_it_rests();
-    assert_int_equal(rddp_post_recv(to, &receive, &bad_receive), 0);
-    assert_int_equal(rddp_post_send(from, &wr, &bad), 0);
-    poll_one();
+    send_to_second(from, to);
     assert_ptr_not_equal(here.context->loop->hot, here.context->loop->resting);
     manual_send(&there, &here);
     poll_one();
     rddp_destroy_qp(to);
     rddp_destroy_qp(from);
+}
+
+/* The link whose turn to send is over goes on at the next poll, although another one had something last. */
+static void a_turn_goes_on_at_once(void **state)
+{
+    struct rddp_qp *asks = second_of(&there), *sends = second_of(&here);
+    struct loop *loop = here.context->loop;
+    uint64_t first_turn;
+    struct rddp_wc wc;
+
+    (void)state;
+    connect_second(asks, sends);
+    send_to_second(asks, sends); /* who was asked to connect may send after this alone */
+    manual_send(&there, &here);
+    poll_one();
+    assert_ptr_not_equal(loop->hot, sends->endpoint);
+    post_large(sends);
+    first_turn = sends->endpoint->conn.agreed.tx_pos;
+    while (!reactor_sleep(&loop->reactor, 0)) /* the link reports that it is writable */
+        continue;
+    loop->asking.turns = 0; /* it is not time for all */
+    assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
+    assert_true(sends->endpoint->conn.agreed.tx_pos > first_turn);
+    finish_large();
+    rddp_destroy_qp(sends);
+    rddp_destroy_qp(asks);
 }
 
 /* What has to be answered is, although nothing but polls drives this end. */
@@ -267,6 +314,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(full_while_it_rests, set_up, manual_close),
         cmocka_unit_test_setup_teardown(writers_do_not_rest, set_up, manual_close),
         cmocka_unit_test_setup_teardown(another_speaks, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(a_turn_goes_on_at_once, set_up, manual_close),
         cmocka_unit_test_setup_teardown(reads_are_answered, set_up, manual_close),
         cmocka_unit_test_setup_teardown(polls_see_the_end, set_up, manual_close),
         cmocka_unit_test_setup_teardown(the_end_is_seen, set_up, manual_close),

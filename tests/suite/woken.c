@@ -70,11 +70,11 @@ static void without_the_epoll_set(void **state)
 /* Polls once, with nothing to find. Returns whether it left the sockets alone. */
 static bool poll_asks_nothing(void)
 {
-    unsigned turns = here.context->loop->hot_turns;
+    unsigned turns = here.context->loop->asking.turns;
     struct rddp_wc wc;
 
     assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
-    return here.context->loop->hot_turns == turns;
+    return here.context->loop->asking.turns == turns;
 }
 
 /* Between two sleeps there is nothing to find: most of the first polls ask nothing, and of those that follow all do. */
