@@ -3,7 +3,7 @@
 # matrix.sh [GROUP...] - runs programs made for verbs, as Debian ships them, over libibverbs.so.1 and librdmacm.so.1 of this
 # build: no device, no kernel module, both ends in a network namespace of an ordinary user, 64 KiB of lockable memory. Prints
 # a line for each: NAME DEVICE PASS, NAME DEVICE FAIL and why, or "left out". The device is RDDP_DEVICE: rddp0 by default, or
-# rddpe0. GROUP: rdmacm, perftest, options, fabric, mpi, dapl, fio, qperf, python, qemu, iser; rsocket of rddp0 alone;
+# rddpe0. GROUP: rdmacm, perftest, options, fabric, mpi, dapl, fio, qperf, python, qemu, iser, rpma; rsocket of rddp0 alone;
 # pingpong, datagram, unaided, ucx, gloo, ceph of rddpe0 alone. All by default.
 set -u
 export RDDP_DEVICE=${RDDP_DEVICE:-rddp0}
@@ -392,8 +392,21 @@ group_iser() {
     server=''
 }
 
+# It asks for the device of the address that it listens at, and a loopback address has none, as with Linux.
+group_rpma() {
+    local receives
+    echo '#include <librpma.h>' | cc -E -x c - >/dev/null 2>&1 ||
+        { left_out librpma "cc or librpma-dev is not installed"; return; }
+    [ -n "$outside" ] || { left_out librpma "no TUN device, and librpma takes no loopback address"; return; }
+    cc -std=c11 -o "$tmp/keep" "$here/rpma/keep.c" -lrpma -libverbs >"$tmp/server" 2>&1 ||
+        { verdict librpma "keep.c does not compile"; return; }
+    for receives in "" srq; do
+        pair "librpma $receives" "$tmp/keep server $outside $receives" "$tmp/keep client $outside"
+    done
+}
+
 if [ $# = 0 ]; then
-    set -- rdmacm perftest options fabric mpi dapl fio qperf python qemu iser
+    set -- rdmacm perftest options fabric mpi dapl fio qperf python qemu iser rpma
     if [ $device = rddp0 ]; then set -- "$@" rsocket; else set -- "$@" pingpong datagram unaided ucx gloo ceph; fi
 fi
 for group; do "group_$group"; done
