@@ -84,6 +84,17 @@ analysis() {
         --suppress={missingIncludeSystem,memleak,resourceLeak,invalidFunctionArg,readdirCalled} "${files[@]}"
 }
 
+# A program that cannot run here says why, in the line before: what runs the tests wants the reason of each.
+skips() {
+    local tests
+    mapfile -t tests < <(only '^tests/.*\.c$')
+    awk 'FNR == 1 { in_main = 0 }
+        /^int main\(/ { in_main = 1 }
+        in_main && /return 77;/ && before !~ /put|print/ { print FILENAME ":" FNR ": is skipped and does not say why"; bad = 1 }
+        { before = $0 }
+        END { exit bad }' "${tests[@]}"
+}
+
 declared() { scripts/declared.py --self-test; }
 
 names() { scripts/names.py; }
@@ -112,6 +123,7 @@ check words grep "words"
 check wording grep "wording"
 check sizes awk "sizes"
 check headers "${CC:-cc}" "headers stand alone"
+check skips awk "skipped tests"
 check declared python3 "declarations"
 check names python3 "names"
 check members python3 "members"

@@ -422,7 +422,9 @@ int main(void)
         cmocka_unit_test(from_elsewhere),
     };
 
-    if (!network_alone())
+    if (!network_alone()) {
+        print_message("no namespace with addresses of its own here\n");
         return 77;
+    }
     return cmocka_run_group_tests_name("roce_homes", tests, NULL, NULL);
 }
