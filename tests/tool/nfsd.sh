@@ -223,13 +223,14 @@ wait "$server" || exit 1
 until_known ''
 END
 namespaces=(unshare --net --pid --fork --kill-child --mount-proc)
-if acts_as_others && PATH=$PATH:/usr/sbin command -v rpcbind rpcinfo >/dev/null && "${namespaces[@]}" true 2>/dev/null; then
+if acts_as_others && [ -s /etc/services ] && PATH=$PATH:/usr/sbin command -v rpcbind rpcinfo >/dev/null &&
+    "${namespaces[@]}" true 2>/dev/null; then
     expect 0 "--rpcbind" "${namespaces[@]}" bash "$tmp/rpcbind.sh" "$rddp" "$tmp/state" "$dir"
     expect_text "--rpcbind without one" '^rddp nfsd: cannot register at rpcbind: '
     expect_text "--rpcbind with another" '^rddp nfsd: rpcbind has another NFS registered over tcp$'
     expect_text "rddp nfs finds the port of MOUNT" '^a$'
 else
-    echo "left out: rpcbind, which wants to be root, to act as others, and to have namespaces"
+    echo "left out: rpcbind, which wants to be root, to act as others, and to have namespaces and /etc/services"
 fi
 
 # --- a service manager -------------------------------------------------------------------------------------------------
