@@ -119,6 +119,7 @@ bool rc_kept_put(struct rc_kept *kept, const struct bth *b, uint64_t position, u
     *cell = (struct rc_cell){.position = position, .end = kept_end(b, position, mtu), .next = *at, .bth = *b};
     copy_octets(kept->pool, cell);
     *at = cell;
+    kept->count++;
     if (!cell->next)
         kept->last = cell;
     become_newest(kept);
@@ -131,6 +132,7 @@ const struct bth *rc_kept_at(struct rc_kept *kept, uint64_t position)
 
     while ((cell = kept->first) && cell->position < position) {
         kept->first = cell->next;
+        kept->count--;
         leave_cell(kept->pool, cell);
     }
     if (!cell) {

@@ -31,6 +31,7 @@ struct rc_kept {
     struct rc_cell *first, *last;
     struct rc_kept *older, *newer; /* neighbours in the pool, while there are any, by when one was kept last */
     uint32_t asked;                /* of the pool, at that time */
+    uint32_t count;                /* packets in the list */
 };
 
 struct rc_pool {

@@ -170,13 +170,13 @@ static enum rc_verdict take_unreliable(struct rc_responder *s, const struct bth 
  * was kept, it skips that, unless all that it sent again was lost once more. */
 static void take_early(struct rc_responder *s, const struct bth *b, uint64_t position)
 {
-    bool behind = s->kept.last && position > s->kept.last->position;
+    bool proves = s->kept.count >= RC_SKIPS && position > s->kept.last->position;
 
     (void)rc_kept_put(&s->kept, b, position, s->expected, s->attr.mtu);
     if (s->silent)
         return;
     s->back.reach = position > s->back.reach ? position : s->back.reach;
-    if (behind && position >= s->expected + RC_SKIPS && s->kept.first->position == s->expected) {
+    if (proves && s->kept.first->position == s->expected) {
         s->back.skips = true;
         s->back.unskipped = 0;
     }

@@ -140,6 +140,25 @@ static void skips(void **state)
     close_world();
 }
 
+/* A Read takes the PSNs of its response, and is one packet: that it was lost once more is no proof. */
+static void lost_read(void **state)
+{
+    struct bth read;
+
+    (void)state;
+    open_back();
+    read = packet(BTH_READ_REQUEST, ONLY, PEER + 1, 0);
+    read.dma_length = RC_SKIPS * MTU;
+    says(read);
+    hear_nak(PEER);
+    say(PEER);
+    say(PEER + 1 + RC_SKIPS);
+    for (uint32_t i = 0; i < RC_SKIPS; i++)
+        assert_int_equal(hear()->psn, PEER + 1 + i);
+    assert_false(w.pair->responder.back.skips);
+    close_world();
+}
+
 /* What comes behind a packet that is lost again proves that the peer has sent that one, and no more. */
 static void lost_again(void **state)
 {
@@ -322,9 +341,9 @@ static void strict_peer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goes_back),  cmocka_unit_test(waits_for_the_next), cmocka_unit_test(skips),
-        cmocka_unit_test(lost_again), cmocka_unit_test(another_gap),        cmocka_unit_test(learns_again),
-        cmocka_unit_test(no_receive), cmocka_unit_test(strict_peer),
+        cmocka_unit_test(goes_back),    cmocka_unit_test(waits_for_the_next), cmocka_unit_test(skips),
+        cmocka_unit_test(lost_again),   cmocka_unit_test(lost_read),          cmocka_unit_test(another_gap),
+        cmocka_unit_test(learns_again), cmocka_unit_test(no_receive),         cmocka_unit_test(strict_peer),
     };
 
     return cmocka_run_group_tests_name("roce_back", tests, NULL, NULL);
