@@ -96,7 +96,7 @@ static void learn_of_peer(struct rc_requester *q, uint64_t to)
 {
     bool once = q->skip.to && !q->skip.due, back = q->gap == q->una && q->next > q->una;
 
-    if (once ? to > q->skip.from + 1 : back && to > q->next) {
+    if (once ? to > q->skip.from : back && to > q->next) {
         q->skip.keeps = true;
         q->skip.vain = 0;
     }
@@ -156,9 +156,11 @@ static void go_back(struct rc_requester *q)
 /* Goes back for one packet. */
 static void go_back_once(struct rc_requester *q)
 {
+    bool message = request_at(q, q->tail)->kind == RC_MESSAGE;
     uint64_t kept = q->una + RC_KEEP_SPAN + 1;
 
-    q->next = q->skip.from = q->una;
+    q->next = q->una;
+    q->skip.from = message ? q->una + 1 : request_end(q, q->tail);
     q->cursor = q->tail;
     q->rtt.timed = 0;
     q->skip.due = true;
@@ -178,13 +180,11 @@ static bool may_keep(const struct rc_requester *q)
  * among the rest another is expected to be missing. If none came but that one, the peer may not have kept any. */
 static bool is_once_enough(struct rc_requester *q)
 {
-    uint64_t came = q->una - q->skip.from;
-
-    if (q->skip.to && came == 1) {
+    if (q->skip.to && q->una == q->skip.from) {
         q->skip.keeps = false;
         q->skip.vain++;
     }
-    return may_keep(q) && q->max > q->una + 1 && (!q->skip.to || q->skip.to - q->una <= came);
+    return may_keep(q) && q->max > q->una + 1 && (!q->skip.to || q->skip.to - q->una <= q->una - q->skip.from + 1);
 }
 
 /* Packets or responses from `una` on were lost: goes back, once for each gap. `counts`: as a retry. */
@@ -259,11 +259,9 @@ static bool requester_is_stuck(const struct rc_requester *q, uint64_t now_us)
 /* Its acknowledgement says what the peer has kept. */
 static void send_once(struct rc_requester *q, struct rc_outgoing *out)
 {
-    bool message = request_at(q, q->cursor)->kind == RC_MESSAGE;
-
-    out->ask = message;
+    out->ask = request_at(q, q->cursor)->kind == RC_MESSAGE;
     q->counters.resent++;
-    q->next = message ? q->next + 1 : request_end(q, q->cursor);
+    q->next = q->skip.from;
     skip_kept(q);
     q->asked = q->next;
 }

@@ -84,7 +84,7 @@ struct rc_skip {
     bool keeps;    /* it did so */
     uint32_t vain; /* times in a row that it was sent what it lacked, and did not */
     bool due;      /* the packet at `una` is sent again alone, then come those from `to` on */
-    uint64_t from; /* the packet that was sent again alone last */
+    uint64_t from; /* behind the packet that was sent again alone last, with all PSNs of a Read */
     uint64_t to;   /* it has what lies between, but what it names; 0: it is not known to have anything */
 };
 

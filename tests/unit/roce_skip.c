@@ -346,9 +346,9 @@ static void windows(void **state)
     assert_int_equal(from, RC_KEEP_SPAN + 1);
 }
 
-/* A Read with more PSNs than the peer keeps packets, and a message of three, in this order: the first packet of the
- * first is lost. */
-static void lose_first_of(struct rc_requester *q, enum rc_kind first)
+/* A Read of that many packets, and a message of three, in this order or the other: the first packet of the first is
+ * lost. */
+static void lose_first_of(struct rc_requester *q, enum rc_kind first, uint32_t packets)
 {
     static struct rc_request ring[2];
     const struct rc_requester_attr attr = {.mtu = MTU, .timeout_us = 1000000, .retries = 7};
@@ -360,7 +360,7 @@ static void lose_first_of(struct rc_requester *q, enum rc_kind first)
     for (uint32_t name = 0; name < 2; name++) {
         enum rc_kind kind = name ? RC_READ + RC_MESSAGE - first : first;
 
-        rc_requester_add(q, kind, (kind == RC_READ ? 2 * RC_KEEP_SPAN : 3) * MTU, name, true);
+        rc_requester_add(q, kind, (kind == RC_READ ? packets : 3) * MTU, name, true);
     }
     assert_int_equal(sends(q, &out), 4);
     rc_requester_acknowledged(q, psn_wire(q->una), AETH_NAK | NAK_SEQUENCE, 1);
@@ -375,27 +375,51 @@ static void long_read(void **state)
     struct rc_outgoing out;
 
     (void)state;
-    lose_first_of(&q, RC_READ);
+    lose_first_of(&q, RC_READ, 2 * RC_KEEP_SPAN);
     assert_true(rc_requester_next(&q, &out, 1));
     assert_int_equal(out.name, 1);
     assert_true(out.first);
     assert_int_equal(sends(&q, &out), 2);
 
-    lose_first_of(&q, RC_MESSAGE);
+    lose_first_of(&q, RC_MESSAGE, 2 * RC_KEEP_SPAN);
     assert_true(rc_requester_next(&q, &out, 1));
     assert_int_equal(out.name, 1);
     assert_int_equal(out.length, 2 * RC_KEEP_SPAN * MTU);
     assert_int_equal(sends(&q, &out), 0);
 }
 
+/* A Read that is sent again alone is one packet: its responses show nothing of what lies behind it. */
+static void read_alone(void **state)
+{
+    struct rc_requester q;
+    uint32_t offset;
+
+    (void)state;
+    lose_first_of(&q, RC_READ, LONG);
+    q.skip.keeps = false;
+    for (uint32_t i = 0; i < LONG; i++) {
+        const struct bth b = {.op = BTH_READ_RESPONSE,
+                              .flags = (i ? 0u : BTH_FIRST) | (i + 1 < LONG ? 0u : BTH_LAST),
+                              .psn = psn_wire(q.una),
+                              .length = MTU};
+
+        assert_true(rc_requester_expects(&q, &b, &offset, 1));
+        rc_requester_took(&q, 1);
+    }
+    assert_false(q.skip.keeps);
+    rc_requester_acknowledged(&q, psn_wire(q.una), AETH_NAK | NAK_SEQUENCE, 1);
+    assert_int_equal(q.skip.vain, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_gap),        cmocka_unit_test(another_gap), cmocka_unit_test(many_gaps),
-        cmocka_unit_test(unlearn),        cmocka_unit_test(not_learned), cmocka_unit_test(timed_out),
-        cmocka_unit_test(late),           cmocka_unit_test(not_ready),   cmocka_unit_test(read_lost),
-        cmocka_unit_test(no_train),       cmocka_unit_test(windows),     cmocka_unit_test(long_read),
-        cmocka_unit_test(responses_lost), cmocka_unit_test(tried),       cmocka_unit_test(in_vain),
+        cmocka_unit_test(one_gap),    cmocka_unit_test(another_gap),    cmocka_unit_test(many_gaps),
+        cmocka_unit_test(unlearn),    cmocka_unit_test(not_learned),    cmocka_unit_test(timed_out),
+        cmocka_unit_test(late),       cmocka_unit_test(not_ready),      cmocka_unit_test(read_lost),
+        cmocka_unit_test(no_train),   cmocka_unit_test(windows),        cmocka_unit_test(long_read),
+        cmocka_unit_test(read_alone), cmocka_unit_test(responses_lost), cmocka_unit_test(tried),
+        cmocka_unit_test(in_vain),
     };
 
     return cmocka_run_group_tests_name("roce_skip", tests, NULL, NULL);
