@@ -168,12 +168,12 @@ static void go_back_once(struct rc_requester *q)
 }
 
 /* A peer of which nothing is known may keep packets: it says so when it sees that new ones follow the lost one, and
- * some will, if the window is used up. */
+ * some will, if the window is used up. If two are lost each time it has no chance to. */
 static bool may_keep(const struct rc_requester *q)
 {
     bool follow = q->end > q->max || q->max - q->una >= q->congestion.window / 2;
 
-    return q->skip.keeps || (follow && q->skip.vain < RC_VAIN);
+    return q->skip.keeps || (follow && (q->skip.vain < RC_VAIN || !(q->skip.vain % RC_VAIN_GAPS)));
 }
 
 /* Is it quicker to go back for one packet? Each takes a round trip: not if so few have come since the last one that
@@ -197,6 +197,7 @@ static void lost(struct rc_requester *q, bool counts, bool once, uint64_t now_us
         return;
     }
     q->before.max = 0;
+    q->skip.vain += !once && q->skip.vain >= RC_VAIN;
     if (!q->skip.to)
         rc_rtt_measure_nak(&q->rtt, &q->marks, q->una, now_us);
     rc_window_shrink(q, 0);

@@ -29,7 +29,8 @@ enum {
     RC_STEP = 8,                /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
     RC_ASKS = 4,                /* acknowledgements that a window asks for, */
     RC_ASK_MIN = 16,            /* one for at least that many packets */
-    RC_VAIN = 3,                /* after this many gaps a peer is taken for one that keeps nothing */
+    RC_VAIN = 3,                /* after this many gaps a peer is taken for one that keeps nothing, */
+    RC_VAIN_GAPS = 64,          /* and one gap of this many shows whether that was wrong */
 };
 
 /* What a request is to the transport. */
@@ -82,7 +83,7 @@ struct rc_counters {
  * acknowledges packets that were sent before the lost one was sent again, and not since. */
 struct rc_skip {
     bool keeps;    /* it did so */
-    uint32_t vain; /* times in a row that it was sent what it lacked, and did not */
+    uint32_t vain; /* times in a row that it was sent what it lacked, and did not; then all gaps */
     bool due;      /* the packet at `una` is sent again alone, then come those from `to` on */
     uint64_t from; /* behind the packet that was sent again alone last, with all PSNs of a Read */
     uint64_t to;   /* it has what lies between, but what it names; 0: it is not known to have anything */

@@ -178,6 +178,38 @@ static void in_vain(void **state)
     close_world();
 }
 
+/* Sends what may leave. Returns the number of packets. */
+static uint32_t sends(struct rc_requester *q, struct rc_outgoing *out)
+{
+    uint32_t count = 0;
+
+    while (rc_requester_next(q, out, 1))
+        count++;
+    return count;
+}
+
+/* Not for all time: where packets are lost two by two, one that keeps them looks like that. */
+static void tried_again(void **state)
+{
+    static struct rc_request ring[1];
+    const struct rc_requester_attr attr = {.mtu = MTU, .timeout_us = 1000000, .retries = 7};
+    struct rc_requester q;
+    struct rc_outgoing out;
+
+    (void)state;
+    rc_requester_init(&q, &attr, ring, 1);
+    q.skip.vain = RC_VAIN;
+    rc_requester_add(&q, RC_MESSAGE, 2 * RC_WINDOW_FIRST * MTU, 0, true);
+    for (uint32_t gaps = RC_VAIN; gaps < RC_VAIN_GAPS; gaps++) {
+        assert_true(sends(&q, &out) > 0);
+        rc_requester_acknowledged(&q, psn_wire(q.una + 1), AETH_NAK | NAK_SEQUENCE, 1);
+        assert_false(q.skip.due);
+    }
+    assert_true(sends(&q, &out) > 0);
+    rc_requester_acknowledged(&q, psn_wire(q.una + 1), AETH_NAK | NAK_SEQUENCE, 1);
+    assert_true(q.skip.due);
+}
+
 /* What was sent again may be acknowledged by any peer: nothing is learned. */
 static void not_learned(void **state)
 {
@@ -299,16 +331,6 @@ static void no_train(void **state)
     close_world();
 }
 
-/* Sends what may leave. Returns the number of packets. */
-static uint32_t sends(struct rc_requester *q, struct rc_outgoing *out)
-{
-    uint32_t count = 0;
-
-    while (rc_requester_next(q, out, 1))
-        count++;
-    return count;
-}
-
 /* As many packets may follow the lost one as the window has, if the peer can keep them. What it cannot have kept is
  * sent again. */
 static uint32_t follow_a_gap(uint32_t window, uint64_t *from)
@@ -419,7 +441,7 @@ int main(void)
         cmocka_unit_test(late),       cmocka_unit_test(not_ready),      cmocka_unit_test(read_lost),
         cmocka_unit_test(no_train),   cmocka_unit_test(windows),        cmocka_unit_test(long_read),
         cmocka_unit_test(read_alone), cmocka_unit_test(responses_lost), cmocka_unit_test(tried),
-        cmocka_unit_test(in_vain),
+        cmocka_unit_test(in_vain),    cmocka_unit_test(tried_again),
     };
 
     return cmocka_run_group_tests_name("roce_skip", tests, NULL, NULL);
