@@ -121,8 +121,10 @@ static void answer_again(struct rc_responder *s, const struct bth *b, uint64_t p
 static void see_unskipped(struct rc_responder *s)
 {
     s->back.skipped = 0;
-    if (++s->back.unskipped == RC_NO_SKIPS)
-        s->back.skips = false;
+    if (++s->back.unskipped < RC_NO_SKIPS)
+        return;
+    s->back.skips = false;
+    s->back.shown = 0;
 }
 
 /* It is acknowledged with the newest PSN. Of several the last one asks for it, and before that the peer may not have
@@ -166,20 +168,28 @@ static enum rc_verdict take_unreliable(struct rc_responder *s, const struct bth 
     return RC_DROP;
 }
 
+static void see_skipped(struct rc_responder *s)
+{
+    if (++s->back.shown < RC_SHOWN)
+        return;
+    s->back.skips = true;
+    s->back.unskipped = 0;
+}
+
 /* What comes behind a gap is judged when its turn comes. If the peer has come back to the gap, and goes on behind what
  * was kept, it skips that, unless all that it sent again was lost once more. */
 static void take_early(struct rc_responder *s, const struct bth *b, uint64_t position)
 {
-    bool proves = s->kept.count >= RC_SKIPS && position > s->kept.last->position;
+    bool again = s->kept.last && position <= s->kept.last->position, many = s->kept.count >= RC_SKIPS;
 
     (void)rc_kept_put(&s->kept, b, position, s->expected, s->attr.mtu);
     if (s->silent)
         return;
     s->back.reach = position > s->back.reach ? position : s->back.reach;
-    if (proves && s->kept.first->position == s->expected) {
-        s->back.skips = true;
-        s->back.unskipped = 0;
-    }
+    if (again)
+        s->back.shown = 0;
+    else if (many && s->kept.first->position == s->expected)
+        see_skipped(s);
 }
 
 enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b, uint64_t now_us)
@@ -202,6 +212,8 @@ enum rc_verdict rc_responder_take(struct rc_responder *s, const struct bth *b, u
         rc_responder_refuse(s, NAK_INVALID_REQUEST);
         return RC_DROP;
     }
+    if (position == s->back.skipped && !s->back.skips)
+        s->back.shown = 0;
     s->back.came = s->silent;
     s->silent = s->nak_due = false;
     return begin(s, b);
@@ -240,6 +252,8 @@ const struct bth *rc_responder_kept(struct rc_responder *s, uint64_t now_us)
         s->gaps++;
         give_nak(s, AETH_NAK | NAK_SEQUENCE);
     }
+    if (!s->back.skips)
+        s->back.skipped = 0; /* it is not known whether the peer has sent this again */
     s->ack_due |= b != NULL;
     return b;
 }

@@ -16,7 +16,8 @@ enum {
     RC_ACK_DELAY_US = 500, /* an acknowledgement that was not asked for waits at most this long: a timer costs more */
     RC_ACK_PACKETS = 256,  /* and for at most this many packets */
     RC_HOLD_US = 1000,     /* one that waits for the application's answer waits at most this long */
-    RC_SKIPS = 8,    /* packets that a peer sends no more, though it came back, show that it skips what was kept; */
+    RC_SKIPS = 8,    /* packets that a peer sends no more, though it came back, show that it skips what was kept, */
+    RC_SHOWN = 3,    /* at this many gaps, as it may have lost as many in a row once more; */
     RC_NO_SKIPS = 4, /* gaps in a row of which it sends that again show that it does not */
 };
 
@@ -56,6 +57,7 @@ enum rc_verdict {
 struct rc_back {
     bool came;          /* it did, with the packet that was taken last */
     uint64_t reach;     /* since it came it has sent everything up to this position, or to the expected one */
+    uint32_t shown;     /* gaps in a row at which it sent what was kept no more */
     bool skips;         /* it sends what is missing alone, and goes on behind what was kept: */
     uint64_t skipped;   /* this comes again if it does not; 0: it came */
     uint32_t unskipped; /* gaps in a row of which it came */

@@ -4,7 +4,7 @@
  * sees a message acknowledged while it repeats it. */
 #include "tests/lib/rc_world.h"
 
-enum { CELLS = 32, RECEIVES = 12, LEARNT = PEER + RC_SKIPS + 2 };
+enum { CELLS = 64, RECEIVES = 12, SHOWS = RC_SKIPS + 2, LEARNT = PEER + RC_SHOWN * SHOWS };
 
 static uint64_t received;
 
@@ -115,10 +115,17 @@ static void skip_kept_of(uint32_t gap, uint32_t packets)
     hear_all(gap + packets + 1);
 }
 
+/* At gaps from this one on. */
+static void show(uint32_t gap, uint32_t gaps)
+{
+    for (; gaps; gaps--, gap += SHOWS)
+        skip_kept_of(gap, RC_SKIPS);
+}
+
 /* It is told of all at once from then on. */
 static void learns(void)
 {
-    skip_kept_of(PEER, RC_SKIPS);
+    show(PEER, RC_SHOWN);
     lose(LEARNT, LEARNT + 2);
     say(LEARNT);
     executed_to(LEARNT + 2);
@@ -132,12 +139,65 @@ static void skips(void **state)
     learns();
     close_world();
 
-    open_back(); /* fewer may have been lost once more */
-    skip_kept_of(PEER, RC_SKIPS - 1);
-    lose(PEER + RC_SKIPS + 1, PEER + RC_SKIPS + 2);
-    say(PEER + RC_SKIPS + 1);
-    executed_to(PEER + RC_SKIPS + 1);
+    open_back(); /* fewer may have been lost once more, */
+    for (uint32_t i = 0; i < RC_SHOWN; i++)
+        skip_kept_of(PEER + i * (SHOWS - 1), RC_SKIPS - 1);
+    assert_false(w.pair->responder.back.skips);
     close_world();
+
+    open_back(); /* and as many now and then */
+    show(PEER, RC_SHOWN - 1);
+    assert_false(w.pair->responder.back.skips);
+    close_world();
+}
+
+/* A peer that has skipped at all gaps but one loses packets there from `gap` on, and goes on in a way of its own up to
+ * `next`. Then it skips once more. Was it taken for one that skips? */
+static bool is_shown_beside(void (*differs)(uint32_t gap), uint32_t packets)
+{
+    uint32_t gap = PEER + (RC_SHOWN - 1) * SHOWS;
+    bool skips;
+
+    open_back();
+    show(PEER, RC_SHOWN - 1);
+    lose(gap, gap + 3);
+    say(gap);
+    differs(gap);
+    executed_to(gap + packets - 1);
+    waits(RC_ACK_DELAY_US);
+    hear_all(gap + packets - 1);
+    show(gap + packets, 1);
+    skips = w.pair->responder.back.skips;
+    close_world();
+    return skips;
+}
+
+static void in_turn(uint32_t gap)
+{
+    for (uint32_t i = 1; i <= 3; i++)
+        say(gap + i);
+}
+
+static void but_one(uint32_t gap)
+{
+    say(gap + 2);
+    say(gap + 3);
+}
+
+static void goes_on(uint32_t gap)
+{
+    say(gap + 4);
+    hear_all(gap + 4);
+    say(gap + 4);
+}
+
+/* What was kept comes again at one of these gaps, or it is not known whether it did. */
+static void in_a_row(void **state)
+{
+    (void)state;
+    assert_false(is_shown_beside(in_turn, 4));
+    assert_false(is_shown_beside(but_one, 4));
+    assert_true(is_shown_beside(goes_on, 5));
 }
 
 /* A Read takes the PSNs of its response, and is one packet: that it was lost once more is no proof. */
@@ -232,6 +292,11 @@ static void learns_again(void **state)
     lose(psn, psn + 2);
     say(psn);
     executed_to(psn);
+    say(psn + 3);
+    executed_to(psn + 3);
+    hear_all(psn + 3);
+    show(psn + 4, RC_SHOWN - 1); /* as few as at the start are no proof that it skips again */
+    assert_false(w.pair->responder.back.skips);
     close_world();
 }
 
@@ -265,10 +330,18 @@ static void no_receive(void **state)
 
 /* --- a peer that goes back, on a path that loses packets ---------------------------------------------------------- */
 
-enum { LAST = PEER + 3000, WINDOW = 16, ANSWERS = 4096, SEEDS = 20 };
+enum { LAST = PEER + 3000, ANSWERS = 4096, SEEDS = 20 };
+
+/* What it sends. One packet of `gaps` is the first of those that are lost, of `lost` on average. */
+struct sender {
+    enum bth_op op;
+    uint32_t window, gaps, lost;
+};
 
 static struct {
+    struct sender does;
     struct rng rng;
+    bool loses;
     uint32_t una, next;
     struct bth answers[ANSWERS]; /* under way to the peer */
     uint32_t head, tail;
@@ -286,8 +359,10 @@ static void peer_sends(void)
 {
     uint32_t psn = peer.next++;
 
-    if (rng_below(&peer.rng, 10)) /* else it is lost */
-        says(packet(BTH_SEND, psn % 4 && psn != LAST ? ONLY : ONLY | ASK, psn, 10));
+    if (!peer.loses || !rng_below(&peer.rng, peer.does.lost))
+        peer.loses = !rng_below(&peer.rng, peer.does.gaps);
+    if (!peer.loses)
+        says(packet(peer.does.op, psn % 4 && psn != LAST ? ONLY : ONLY | ASK, psn, 10));
     answers_leave();
     for (struct rddp_wc wc; cq_poll(&w.side->recv_cq, &wc, 1); offer_receive(received + RECEIVES, 100))
         assert_int_equal(wc.wr_id, ++received);
@@ -315,16 +390,17 @@ static void time_passes(void)
         peer.next = peer.una;
 }
 
-static void strict_peer(void **state)
+static void play(struct sender does)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         open_back();
+        peer.does = does;
         peer.rng = (struct rng){seed};
+        peer.loses = false;
         peer.una = peer.next = PEER;
         peer.head = peer.tail = 0;
         while (peer.una <= LAST) {
-            bool may_send = peer.next <= LAST && peer.next < peer.una + WINDOW, hears = peer.head != peer.tail;
+            bool may_send = peer.next <= LAST && peer.next < peer.una + does.window, hears = peer.head != peer.tail;
 
             if (may_send && (!hears || rng_below(&peer.rng, 8)))
                 peer_sends();
@@ -333,17 +409,39 @@ static void strict_peer(void **state)
             else
                 time_passes();
         }
-        assert_int_equal(received, LAST - PEER + 1);
+        assert_int_equal(w.pair->responder.msn, LAST - PEER + 1);
+        assert_int_equal(received, does.op == BTH_SEND ? LAST - PEER + 1 : 0);
         close_world();
     }
+}
+
+static void strict_peer(void **state)
+{
+    (void)state;
+    play((struct sender){.op = BTH_SEND, .window = 16, .gaps = 10, .lost = 1});
+}
+
+/* If packets are lost in bursts, all that is sent again behind a gap may be lost, and what follows arrives. */
+static void strict_peer_and_bursts(void **state)
+{
+    (void)state;
+    play((struct sender){.op = BTH_WRITE, .window = 48, .gaps = 60, .lost = 8});
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goes_back),    cmocka_unit_test(waits_for_the_next), cmocka_unit_test(skips),
-        cmocka_unit_test(lost_again),   cmocka_unit_test(lost_read),          cmocka_unit_test(another_gap),
-        cmocka_unit_test(learns_again), cmocka_unit_test(no_receive),         cmocka_unit_test(strict_peer),
+        cmocka_unit_test(goes_back),
+        cmocka_unit_test(waits_for_the_next),
+        cmocka_unit_test(skips),
+        cmocka_unit_test(lost_again),
+        cmocka_unit_test(lost_read),
+        cmocka_unit_test(another_gap),
+        cmocka_unit_test(learns_again),
+        cmocka_unit_test(no_receive),
+        cmocka_unit_test(strict_peer),
+        cmocka_unit_test(in_a_row),
+        cmocka_unit_test(strict_peer_and_bursts),
     };
 
     return cmocka_run_group_tests_name("roce_back", tests, NULL, NULL);
