@@ -151,6 +151,15 @@ static void tried(void **state)
         assert_int_equal(hear()->psn, (FIRST + i) & BTH_MASK24);
     close_world();
 
+    open_with(0); /* the same, but more waits */
+    request_send(1, LONG * MTU);
+    hear();
+    hear();
+    naks(FIRST);
+    hear_asking(FIRST);
+    assert_int_equal(hear()->psn, (FIRST + 2) & BTH_MASK24);
+    close_world();
+
     open_with(RC_WINDOW_FIRST / 2); /* late, and not lost: nothing is learned */
     naks(FIRST);
     acknowledges(FIRST + 3, ACK);
