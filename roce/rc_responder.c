@@ -185,7 +185,7 @@ static void take_early(struct rc_responder *s, const struct bth *b, uint64_t pos
     (void)rc_kept_put(&s->kept, b, position, s->expected, s->attr.mtu);
     if (s->silent)
         return;
-    s->back.reach = position > s->back.reach ? position : s->back.reach;
+    s->back.reach = position;
     if (again)
         s->back.shown = 0;
     else if (many && s->kept.first->position == s->expected)
