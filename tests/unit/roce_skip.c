@@ -74,6 +74,7 @@ static void one_gap(void **state)
     hear_nothing();
     naks(NEXT + 2); /* once for each gap */
     hear_nothing();
+    assert_true(knowledge()->keeps);
     request_send(3, 8);
     hear_message(NEXT + MORE, BTH_SEND, ONLY, 8);
     acknowledges(NEXT + MORE, ACK);
