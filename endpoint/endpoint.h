@@ -99,6 +99,7 @@ struct endpoint {
     bool starved;                   /* loop: octets were lost because there was no memory to keep them */
     uint8_t *carry;                 /* loop: an unfinished unit that was moved out of the stage */
     uint32_t carry_octets;
+    uint64_t turn_begun;         /* the position in the stream where its turn to send began */
     uint64_t emss_us;            /* when the segment size was last looked up */
     _Atomic uint64_t sent_us;    /* when something was last sent; read by posters */
     struct epoch_reader *reader; /* the slot of its holder; NULL: not held, or held by a thread that has just rung */

@@ -27,13 +27,22 @@ static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
     return wants;
 }
 
+/* Single posts share a turn. What comes behind it is sent in as few calls as it can be, by the application's next poll
+ * or by the thread. Without a thread that poll may never come, and each post has a turn of its own. */
+static uint64_t turn_begins(struct endpoint *endpoint, enum endpoint_role role)
+{
+    if (role == ENDPOINT_DRIVER || endpoint->loop->context->manual)
+        endpoint->turn_begun = endpoint->conn.agreed.tx_pos;
+    return endpoint->turn_begun;
+}
+
 /* Sends until nothing is left, the link is full, or a turn is over. Returns false if the rest needs the driver and the
  * caller is a poster. *wanted: the last result of conn_wants(). */
 static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us,
                                    unsigned *wanted)
 {
     struct conn *conn = &endpoint->conn;
-    uint64_t begun = conn->agreed.tx_pos;
+    uint64_t begun = turn_begins(endpoint, role);
 
     while ((*wanted = conn_wants(conn, now_us)) & (CONN_TX | CONN_AGAIN)) {
         if (*wanted & CONN_AGAIN) {

@@ -2,13 +2,14 @@
 /* polled_link.c - a link that is polled all the time leaves the epoll set, and is back before anything sleeps there. */
 #include <netinet/in.h>
 #include <poll.h>
+#include <string.h>
 
 #include "drive/thread.h"
 #include "endpoint/objects.h"
 #include "endpoint/transfer.h"
 #include "tests/suite/lib/manual.h"
 
-enum { POLLS_MAX = 1000000, TURNS = 10, FULL = 4 * TURN_OCTETS };
+enum { POLLS_MAX = 1000000, TURNS = 10, FULL = 4 * TURN_OCTETS, PIECE = 1 << 16, PIECES = TURN_OCTETS / PIECE };
 
 static uint64_t received;
 
@@ -111,23 +112,44 @@ static struct {
     uint8_t from[FULL], to[FULL];
 } large;
 
-static void post_large(struct rddp_qp *qp)
+static void register_large(void)
 {
-    struct rddp_sge sge = {.addr = (uintptr_t)large.from, .length = FULL};
-    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE}, *bad;
-
+    memset(large.to, 0, FULL);
+    memset(large.from, 1, FULL);
     large.source = rddp_reg_mr(here.pd, large.from, FULL, RDDP_ACCESS_LOCAL_WRITE);
     large.target = rddp_reg_mr(there.pd, large.to, FULL, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
-    sge.lkey = rddp_mr_key(large.source);
+}
+
+static void write_large(struct rddp_qp *qp, uint32_t at, uint32_t length)
+{
+    struct rddp_sge sge = {(uintptr_t)large.from + at, length, rddp_mr_key(large.source)};
+    struct rddp_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = RDDP_WR_RDMA_WRITE}, *bad;
+
     wr.send_flags = RDDP_SEND_SIGNALED;
-    wr.remote_addr = (uintptr_t)large.to;
+    wr.remote_addr = (uintptr_t)large.to + at;
     wr.rkey = rddp_mr_key(large.target);
     assert_int_equal(rddp_post_send(qp, &wr, &bad), 0);
 }
 
-static void finish_large(void)
+static void post_large(struct rddp_qp *qp)
+{
+    register_large();
+    write_large(qp, 0, FULL);
+}
+
+/* Until what was written up to here has arrived. The memory itself says so, as to a program that waits at it. */
+__attribute__((no_sanitize_thread)) static void await_large(uint32_t end)
+{
+    const volatile uint8_t *to = large.to;
+
+    while (!to[end - 1])
+        continue;
+}
+
+static void finish_large(uint32_t end)
 {
     poll_one();
+    await_large(end);
     assert_int_equal(rddp_dereg_mr(large.source), 0);
     assert_int_equal(rddp_dereg_mr(large.target), 0);
 }
@@ -138,7 +160,7 @@ static void full_while_it_rests(void **state)
     (void)state;
     poll_until_it_rests();
     post_large(here.qp);
-    finish_large();
+    finish_large(FULL);
 }
 
 /* Who waits for anything but octets stays in the epoll set, which tells of it. */
@@ -237,9 +259,45 @@ static void a_turn_goes_on_at_once(void **state)
     loop->asking.turns = 0; /* it is not time for all */
     assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
     assert_true(sends->endpoint->conn.agreed.tx_pos > first_turn);
-    finish_large();
+    finish_large(FULL);
     rddp_destroy_qp(sends);
     rddp_destroy_qp(asks);
+}
+
+/* Posts that are not polled in between, each when the one before has arrived. Returns how many do. */
+static uint32_t pieces_that_leave(uint32_t posted)
+{
+    uint32_t left = 0, at = 0;
+
+    register_large();
+    for (uint32_t i = 0; i < posted; i++, at += PIECE) {
+        write_large(here.qp, at, PIECE);
+        left += !here.qp->endpoint->blocked;
+        if (left > i)
+            await_large(at + PIECE);
+    }
+    return left;
+}
+
+/* As with a thread, which would send what waits if no poll did. */
+static void posts_share_a_turn(void **state)
+{
+    (void)state;
+    here.context->manual = false;
+    assert_int_equal(pieces_that_leave(2 * PIECES), PIECES);
+    here.context->manual = true;
+    for (int i = 1; i < 2 * PIECES; i++)
+        poll_one();
+    finish_large(2 * PIECES * PIECE);
+}
+
+static void posts_without_a_thread_have_their_own(void **state)
+{
+    (void)state;
+    assert_int_equal(pieces_that_leave(2 * PIECES), 2 * PIECES);
+    for (int i = 1; i < 2 * PIECES; i++)
+        poll_one();
+    finish_large(2 * PIECES * PIECE);
 }
 
 /* What has to be answered is, although nothing but polls drives this end. */
@@ -315,6 +373,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(writers_do_not_rest, set_up, manual_close),
         cmocka_unit_test_setup_teardown(another_speaks, set_up, manual_close),
         cmocka_unit_test_setup_teardown(a_turn_goes_on_at_once, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(posts_share_a_turn, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(posts_without_a_thread_have_their_own, set_up, manual_close),
         cmocka_unit_test_setup_teardown(reads_are_answered, set_up, manual_close),
         cmocka_unit_test_setup_teardown(polls_see_the_end, set_up, manual_close),
         cmocka_unit_test_setup_teardown(the_end_is_seen, set_up, manual_close),
