@@ -29,7 +29,8 @@ function(rddp_programs kind)
 endfunction()
 
 # rddp_test(NAME LABEL SECONDS COMMAND...) adds the test LABEL.NAME. Exit code 0 means passed, 77 means "cannot run here".
-# SECONDS is enough on an idle machine. The time-out is three times SECONDS for busy machines, six times with sanitizers.
+# SECONDS is enough on an idle machine. The time-out is three times SECONDS for busy machines, six times with sanitizers and
+# in an emulator.
 # A processor has two places: tests that mostly wait take one, tests that compute take two, and all do with sanitizers.
 # (`make` runs ctest with as many places as there are.) Tests with more SECONDS begin first.
 # The environment names the sources, the build and the command in RDDP_SOURCE_DIR, RDDP_BUILD_DIR and RDDP_TOOL, and PATH
@@ -39,7 +40,7 @@ function(rddp_test name label seconds)
     if(RDDP_SANITIZE OR label MATCHES "^(sim|lint|cross|fuzz-replay)$")
         set(places 2)
     endif()
-    if(RDDP_SANITIZE)
+    if(RDDP_SANITIZE OR CMAKE_CROSSCOMPILING)
         set(slower 6)
     else()
         set(slower 3)

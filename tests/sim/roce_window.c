@@ -287,7 +287,7 @@ static double rate(const struct path *path, bool rival, uint32_t seconds, uint64
 
 /* --- what it must reach ------------------------------------------------------------------------------------------- */
 
-enum { SEEDS = 5, RUN_S = 12 };
+enum { SEEDS = 5, RUN_S = 4 };
 
 /* The mean over some seeds: `share`: of what both deliver, else packets of ours in a second. */
 static double mean(const struct path *path, bool share)
