@@ -309,9 +309,14 @@ void conn_acked(struct conn *c, uint64_t pos, uint64_t now_us)
 uint64_t conn_deadline(const struct conn *c, uint64_t now_us)
 {
     uint64_t at = life_deadline(&c->life);
-    bool waits = c->life.state != CONN_OVER && c->start.tx_after_us > now_us;
 
-    return waits && c->start.tx_after_us < at ? c->start.tx_after_us : at;
+    if (c->life.state == CONN_OVER)
+        return at;
+    if (c->start.tx_after_us > now_us && c->start.tx_after_us < at)
+        at = c->start.tx_after_us;
+    if (c->start.nudge_us && c->start.nudge_us < at)
+        at = c->start.nudge_us;
+    return at;
 }
 
 bool conn_is_at_rest(const struct conn *c)
@@ -322,6 +327,7 @@ bool conn_is_at_rest(const struct conn *c)
 
 void conn_tick(struct conn *c, uint64_t now_us)
 {
+    start_tick(c, now_us);
     if (life_tick(&c->life, now_us))
         conn_fail(c, &(struct fault_note){.fault = FAULT_STALLED}, NULL, now_us);
 }

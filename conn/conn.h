@@ -65,6 +65,8 @@ struct start {
     bool rtr_answer_due;  /* it was a Read: send nothing until its empty response, which the queue pair does not see */
     bool silent;          /* responder: send nothing before the initiator's first FPDU (RFC 5044 7.1.2) */
     uint64_t tx_after_us; /* send no FPDU before this time */
+    uint64_t nudge_us;    /* when to look whether the peer still says nothing, see start_tick(); 0: no more */
+    unsigned nudges;      /* looks so far */
 };
 
 /* The largest payloads of a segment, and what they follow from. */

@@ -9,6 +9,9 @@
  * connection. */
 int start_rx(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us);
 
+/* At start.nudge_us, or later. */
+void start_tick(struct conn *c, uint64_t now_us);
+
 /* Finishes the unit at `p` whose payload was read elsewhere. Returns the octets around the payload, or 0 if more are
  * needed. */
 int read_to_place_end(struct conn *c, struct seg *seg, const uint8_t *p, size_t n);

@@ -84,6 +84,26 @@ int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_
     return 0;
 }
 
+/* first_delay_us is not always long enough: on a busy machine siw can take longer to watch its socket. It overlooks
+ * what has come before, and finds it when more comes. An initiator that has received nothing sends an empty Write: no
+ * application learns of it. */
+enum { NUDGES = 4, NUDGE_AFTER = 10 /* times first_delay_us, and twice as long each time */ };
+
+void start_tick(struct conn *c, uint64_t now_us)
+{
+    struct start *s = &c->start;
+    bool waits_for_us = c->life.state == CONN_READY && !c->life.peer_ended && !c->agreed.rx_pos;
+
+    if (!s->nudge_us || now_us < s->nudge_us)
+        return;
+    if (waits_for_us && c->agreed.tx_pos && !(c->life.out && c->life.out->octets)) {
+        s->rtr = MPA_RTR_WRITE;
+        s->rtr_due = true;
+    }
+    s->nudges++;
+    s->nudge_us = waits_for_us && s->nudges < NUDGES ? now_us + (NUDGE_AFTER * c->attr.first_delay_us << s->nudges) : 0;
+}
+
 /* Applies the responder's IRD, ORD and ready-to-receive bits. Returns FAULT_NONE if they are acceptable (RFC 6581 9.1,
  * 9.2). */
 static enum fault start_take_reply(struct conn *c)
@@ -123,6 +143,8 @@ static int got_reply(struct conn *c, int eaten, uint64_t now_us)
         conn_fail(c, &note, NULL, now_us);
         return eaten;
     }
+    if (c->attr.first_delay_us)
+        c->start.nudge_us = now_us + NUDGE_AFTER * c->attr.first_delay_us;
     c->start.rtr_due = c->start.rtr != 0;
     life_established(&c->life);
     return eaten;
