@@ -35,8 +35,17 @@ check() { # NAME FUNCTION [ARGUMENT ...]: when the case fails, it prints why
     else
         failed=$((failed + 1))
         printf 'FAIL  %s: %s\n' "$name" "$(head -n 12 <<<"${why:-no reason given}")"
+        guest_lives
         false
     fi
+}
+
+# Nothing can be said of the other cases when the guest's kernel has a thread less: each would wait until its limit.
+guest_lives() {
+    local log
+    log=$(in_guest "dmesg | grep -A 8 -m 1 -E 'kernel BUG at|Oops:'" 10 2>/dev/null) || return 0
+    printf '%s\n%s: the guest is dead, %d passed, %d failed, the others were not run\n' "$log" "$test_name" "$passed" "$failed"
+    exit 1
 }
 
 fail() { # REASON: the end of a case, which has a subshell to itself
