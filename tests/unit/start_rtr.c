@@ -177,6 +177,7 @@ static void first_fpdu_waits(void **state)
     expect_silence(&h);
     host_wait_until(&h, HOST_START_US + 700 + attr.first_delay_us);
     expect_seg(&h, SEG_SEND);
+    assert_true(conn_deadline(&h.conn, h.now_us) == HOST_START_US + 700 + 10 * attr.first_delay_us); /* start_nudge.c */
 }
 
 /* The zero-length Read counts as a Read: with an ORD of 1 the Read of the application waits until it is answered
