@@ -73,8 +73,10 @@ void loop_rouse(struct loop *loop)
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
+/* A turn that ends while this begins may wait as long as HOT_TURNS polls, but is not lost. */
 static void run_round(struct loop *loop)
 {
+    atomic_store_explicit(&loop->asking.turn_over, false, memory_order_relaxed);
     reactor_run(&loop->reactor, &loop->wanted);
     batch_answer(loop);
     reclaim_if_asked(loop);
@@ -110,13 +112,9 @@ void loop_work_woken(struct loop *loop)
         loop_work(loop);
 }
 
-/* A turn that ends while this looks may wait as long as HOT_TURNS polls, but is not lost. */
-static bool a_turn_is_over(struct loop *loop)
+static bool a_turn_is_over(const struct loop *loop)
 {
-    if (!atomic_load_explicit(&loop->asking.turn_over, memory_order_relaxed))
-        return false;
-    atomic_store_explicit(&loop->asking.turn_over, false, memory_order_relaxed);
-    return true;
+    return atomic_load_explicit(&loop->asking.turn_over, memory_order_relaxed);
 }
 
 static void ask_links(struct loop *loop)
@@ -152,7 +150,7 @@ void loop_poll(struct loop *loop)
         atomic_store_explicit(&loop->polled.us, reactor_now_us(), memory_order_relaxed);
         atomic_store_explicit(&loop->polled.lasts, true, memory_order_relaxed);
     }
-    if (loop->resting && loop->resting != loop->hot)
+    if (loop->resting && (loop->resting != loop->hot || a_turn_is_over(loop))) /* then all are asked */
         loop_rouse(loop);
     if (loop->asking.was_woken)
         poll_after_sleep(loop);

@@ -264,6 +264,23 @@ static void a_turn_goes_on_at_once(void **state)
     rddp_destroy_qp(asks);
 }
 
+/* While another link ends a turn before each poll, the one that rested has to be in the epoll set. */
+static void turns_hide_no_arrival(void **state)
+{
+    struct loop *loop = here.context->loop;
+    struct rddp_wc wc;
+    int n = 0;
+
+    (void)state;
+    poll_until_it_rests();
+    manual_send(&there, &here);
+    for (int i = 0; i < POLLS_MAX && !n; i++) {
+        atomic_store(&loop->asking.turn_over, true);
+        n = rddp_poll_cq(here.cq, 1, &wc);
+    }
+    assert_int_equal(n, 1);
+}
+
 /* Posts that are not polled in between, each when the one before has arrived. Returns how many do. */
 static uint32_t pieces_that_leave(uint32_t posted)
 {
@@ -373,6 +390,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(writers_do_not_rest, set_up, manual_close),
         cmocka_unit_test_setup_teardown(another_speaks, set_up, manual_close),
         cmocka_unit_test_setup_teardown(a_turn_goes_on_at_once, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(turns_hide_no_arrival, set_up, manual_close),
         cmocka_unit_test_setup_teardown(posts_share_a_turn, set_up, manual_close),
         cmocka_unit_test_setup_teardown(posts_without_a_thread_have_their_own, set_up, manual_close),
         cmocka_unit_test_setup_teardown(reads_are_answered, set_up, manual_close),
