@@ -42,16 +42,11 @@ static bool batch_is_unwatched(struct doorbell_batch *batch)
            atomic_compare_exchange_strong(&batch->watch, &none, BATCH_WOKEN);
 }
 
-static uint32_t polls_of(struct cq *cq)
-{
-    return atomic_load_explicit(&container_of(cq, struct rddp_cq, cq)->polls, memory_order_relaxed);
-}
-
 /* Counts the requests that were posted since one of its CQs was last polled, in a burst and in the one before. Who
  * waits for an answer polls the receive CQ alone. */
 static void count_burst(struct rddp_qp *qp, uint32_t requests)
 {
-    uint32_t polls = polls_of(qp->qp.attr.send_cq) + polls_of(qp->qp.attr.recv_cq);
+    uint32_t polls = qp_polls(qp);
 
     if (polls != qp->polls) {
         qp->last_burst = qp->burst;

@@ -76,6 +76,13 @@ struct endpoint_kind {
     void (*close)(struct endpoint *endpoint);
 };
 
+/* The octets that a link sends before it lets others send. */
+struct turn {
+    uint64_t begun;     /* at this position of the stream */
+    uint32_t polls;     /* how often the CQs of its queue pair had been polled when it last posted, ... */
+    uint64_t polled_us; /* ... and when a post saw that change */
+};
+
 /* Guarded by its bell; members marked "loop" by the lock of its loop; closing needs both. The loop owns it from
  * endpoint_begin() until loop_unlock() frees it. */
 struct endpoint {
@@ -99,7 +106,7 @@ struct endpoint {
     bool starved;                   /* loop: octets were lost because there was no memory to keep them */
     uint8_t *carry;                 /* loop: an unfinished unit that was moved out of the stage */
     uint32_t carry_octets;
-    uint64_t turn_begun;         /* the position in the stream where its turn to send began */
+    struct turn turn;
     uint64_t emss_us;            /* when the segment size was last looked up */
     _Atomic uint64_t sent_us;    /* when something was last sent; read by posters */
     struct epoch_reader *reader; /* the slot of its holder; NULL: not held, or held by a thread that has just rung */

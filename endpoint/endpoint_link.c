@@ -13,8 +13,11 @@
 /* --- work ----------------------------------------------------------------------------------------------------------
  */
 
-enum { LONE_POLLS = 64 };        /* of a link, before it leaves the epoll set */
-enum { SUCCEED_AGAIN_US = 500 }; /* until the peer has acknowledged what it was sent last */
+enum {
+    LONE_POLLS = 64,        /* of a link, before it leaves the epoll set */
+    POLLED_US = 300,        /* who polled between posts no longer ago than this polls again before long */
+    SUCCEED_AGAIN_US = 500, /* until the peer has acknowledged what it was sent last */
+};
 
 static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
 {
@@ -27,13 +30,36 @@ static unsigned wants_of_link(const struct endpoint *endpoint, unsigned wanted)
     return wants;
 }
 
-/* Single posts share a turn. What comes behind it is sent in as few calls as it can be, by the application's next poll
- * or by the thread. Without a thread that poll may never come, and each post has a turn of its own. */
-static uint64_t turn_begins(struct endpoint *endpoint, enum endpoint_role role)
+/* Does the application poll between its posts? The first post behind a poll always says so. */
+static bool is_polled(struct endpoint *endpoint, uint64_t now_us)
 {
-    if (role == ENDPOINT_DRIVER || endpoint->loop->context->manual)
-        endpoint->turn_begun = endpoint->conn.agreed.tx_pos;
-    return endpoint->turn_begun;
+    struct turn *turn = &endpoint->turn;
+    uint32_t polls;
+
+    if (!endpoint->qp)
+        return false;
+    polls = qp_polls(endpoint->qp);
+    if (polls != turn->polls)
+        *turn = (struct turn){turn->begun, polls, now_us};
+    return now_us - turn->polled_us <= POLLED_US;
+}
+
+/* Single posts share a turn. What comes behind it is sent in as few calls as it can be, by the application's next poll.
+ * Where such a poll may never come, since there is no thread that would see that, or for some time no post has found
+ * that there was one, each post has a turn of its own. What is posted right before the polls end may wait for the
+ * thread's looks from the park. */
+static uint64_t turn_begins(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us)
+{
+    uint64_t at = endpoint->conn.agreed.tx_pos;
+
+    if (role == ENDPOINT_POSTER) {
+        if (!endpoint->loop->context->manual && is_polled(endpoint, now_us))
+            return endpoint->turn.begun;
+        if (at - endpoint->turn.begun >= TURN_OCTETS)
+            endpoint->blocked = false;
+    }
+    endpoint->turn.begun = at;
+    return at;
 }
 
 /* Sends until nothing is left, the link is full, or a turn is over. Returns false if the rest needs the driver and the
@@ -42,7 +68,7 @@ static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role
                                    unsigned *wanted)
 {
     struct conn *conn = &endpoint->conn;
-    uint64_t begun = turn_begins(endpoint, role);
+    uint64_t begun = turn_begins(endpoint, role, now_us);
 
     while ((*wanted = conn_wants(conn, now_us)) & (CONN_TX | CONN_AGAIN)) {
         if (*wanted & CONN_AGAIN) {

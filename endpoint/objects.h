@@ -139,6 +139,15 @@ struct rddp_qp {
     bool keeps_completions; /* when it is destroyed */
 };
 
+/* How often its CQs were polled: one poll of a CQ for both may count twice. From any thread. */
+static inline uint32_t qp_polls(const struct rddp_qp *qp)
+{
+    const struct qp_attr *attr = &qp->qp.attr;
+
+    return atomic_load_explicit(&container_of(attr->send_cq, struct rddp_cq, cq)->polls, memory_order_relaxed) +
+           atomic_load_explicit(&container_of(attr->recv_cq, struct rddp_cq, cq)->polls, memory_order_relaxed);
+}
+
 /* An event. Its channel owns it until rddp_get_event(), then the application until rddp_ack_event(). */
 struct event_node {
     struct rddp_event event;

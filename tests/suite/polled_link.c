@@ -160,6 +160,7 @@ static void full_while_it_rests(void **state)
     (void)state;
     poll_until_it_rests();
     post_large(here.qp);
+    atomic_store(&here.context->loop->asking.turn_over, false); /* as if the link had been full */
     finish_large(FULL);
 }
 
@@ -281,13 +282,22 @@ static void turns_hide_no_arrival(void **state)
     assert_int_equal(n, 1);
 }
 
-/* Posts that are not polled in between, each when the one before has arrived. Returns how many do. */
-static uint32_t pieces_that_leave(uint32_t posted)
+/* From here on `here` posts as if a thread would send what no poll sends; its last poll was now, or is long past. */
+static void post_beside_a_thread(bool is_polled)
+{
+    here.context->manual = false;
+    here.qp->endpoint->turn.polls = qp_polls(here.qp) - is_polled;
+    here.qp->endpoint->turn.polled_us = 0;
+}
+
+/* Posts that drive nothing in between, each when the one before has arrived. Returns how many do. */
+static uint32_t pieces_that_leave(uint32_t posted, bool is_polled)
 {
     uint32_t left = 0, at = 0;
 
     register_large();
     for (uint32_t i = 0; i < posted; i++, at += PIECE) {
+        atomic_fetch_add(&here.cq->polls, is_polled);
         write_large(here.qp, at, PIECE);
         left += !here.qp->endpoint->blocked;
         if (left > i)
@@ -296,25 +306,47 @@ static uint32_t pieces_that_leave(uint32_t posted)
     return left;
 }
 
-/* As with a thread, which would send what waits if no poll did. */
+static void finish_pieces(uint32_t posted)
+{
+    here.context->manual = true;
+    for (uint32_t i = 1; i < posted; i++)
+        poll_one();
+    finish_large(posted * PIECE);
+}
+
 static void posts_share_a_turn(void **state)
 {
     (void)state;
-    here.context->manual = false;
-    assert_int_equal(pieces_that_leave(2 * PIECES), PIECES);
-    here.context->manual = true;
-    for (int i = 1; i < 2 * PIECES; i++)
-        poll_one();
-    finish_large(2 * PIECES * PIECE);
+    post_beside_a_thread(true);
+    assert_int_equal(pieces_that_leave(2 * PIECES, true), PIECES);
+    finish_pieces(2 * PIECES);
+}
+
+/* When no poll follows, who posts sends what has waited for that. */
+static void posts_without_polls_go_on(void **state)
+{
+    (void)state;
+    post_beside_a_thread(true);
+    assert_int_equal(pieces_that_leave(PIECES + 1, true), PIECES);
+    post_beside_a_thread(false);
+    write_large(here.qp, (PIECES + 1) * PIECE, PIECE);
+    await_large((PIECES + 2) * PIECE);
+    finish_pieces(PIECES + 2);
+}
+
+static void posts_without_polls_have_their_own(void **state)
+{
+    (void)state;
+    post_beside_a_thread(false);
+    assert_int_equal(pieces_that_leave(2 * PIECES, false), 2 * PIECES);
+    finish_pieces(2 * PIECES);
 }
 
 static void posts_without_a_thread_have_their_own(void **state)
 {
     (void)state;
-    assert_int_equal(pieces_that_leave(2 * PIECES), 2 * PIECES);
-    for (int i = 1; i < 2 * PIECES; i++)
-        poll_one();
-    finish_large(2 * PIECES * PIECE);
+    assert_int_equal(pieces_that_leave(2 * PIECES, true), 2 * PIECES);
+    finish_pieces(2 * PIECES);
 }
 
 /* What has to be answered is, although nothing but polls drives this end. */
@@ -392,6 +424,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_turn_goes_on_at_once, set_up, manual_close),
         cmocka_unit_test_setup_teardown(turns_hide_no_arrival, set_up, manual_close),
         cmocka_unit_test_setup_teardown(posts_share_a_turn, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(posts_without_polls_go_on, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(posts_without_polls_have_their_own, set_up, manual_close),
         cmocka_unit_test_setup_teardown(posts_without_a_thread_have_their_own, set_up, manual_close),
         cmocka_unit_test_setup_teardown(reads_are_answered, set_up, manual_close),
         cmocka_unit_test_setup_teardown(polls_see_the_end, set_up, manual_close),
