@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* instructions.c - messages between two contexts of one thread, for tests/instructions.sh to count what each end
  * executes. instructions OPERATION OCTETS LIST TIMES: TIMES lists of LIST messages of OCTETS octets, by write, send or
- * read; over RoCE by roce-write and so on. No clock, no second thread and no empty poll decides about the count. */
+ * read, or by scatter: a Send to a receive of two pieces; over RoCE by roce-write and so on. No clock, no second thread
+ * and no empty poll decides about the count. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 #include "bench/lib/ends.h"
 
-enum { LIST_MAX = 32, REGION = 1 << 16, INLINE = 64 };
+enum { LIST_MAX = 32, REGION = 1 << 16, INLINE = 64, HEAD = 64 };
 
 struct side {
     struct rddp_context *context;
@@ -24,7 +25,7 @@ struct side {
 
 static struct side client, server;
 static enum rddp_wr_opcode opcode;
-static uint32_t octets, list;
+static uint32_t octets, list, front; /* front: of the first piece of a receive */
 static enum rddp_wire wire = RDDP_WIRE_IWARP;
 
 static void check(int error, const char *what)
@@ -146,8 +147,10 @@ __attribute__((noinline)) static uint32_t server_polls(void)
 
 __attribute__((noinline)) static void server_posts(void)
 {
-    struct rddp_sge sge = {(uintptr_t)server.memory, octets, rddp_mr_key(server.mr)};
-    struct rddp_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
+    uint32_t key = rddp_mr_key(server.mr);
+    struct rddp_sge sge[] = {{(uintptr_t)server.memory, front, key},
+                             {(uintptr_t)server.memory + front, octets - front, key}};
+    struct rddp_recv_wr wr = {.sg_list = sge, .num_sge = front < octets ? 2 : 1}, *bad;
 
     for (uint32_t i = 0; i < list; i++)
         check(rddp_post_recv(server.qp, &wr, &bad), "rddp_post_recv");
@@ -197,6 +200,7 @@ int main(int argc, char **argv)
         operation += 5;
     }
     opcode = *operation == 'w' ? RDDP_WR_RDMA_WRITE : *operation == 's' ? RDDP_WR_SEND : RDDP_WR_RDMA_READ;
+    front = !strcmp(operation, "scatter") && octets > HEAD ? HEAD : octets;
     times = atoi(argv[4]);
     open_side(&client);
     open_side(&server);

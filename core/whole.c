@@ -11,20 +11,52 @@ static bool is_whole_send(const struct qp *qp, const struct seg *seg)
            qp->arriving.claimed == qp->arriving.next && seg->data;
 }
 
-/* Copies the payload to the first piece of the receive. Returns false, and has touched nothing, if it has to be looked
- * at more closely: place.c knows what is wrong, or how it is placed otherwise. */
-static bool whole_place(const struct qp *qp, const struct seg *seg, const struct inbound *in)
+/* Where the payload that lies at `from` belongs; NULL if that has to be looked at more closely: place.c knows what is
+ * wrong, or how it is placed otherwise. */
+static inline uint8_t *piece_at(const struct qp *qp, const struct rddp_sge *sge, uint32_t length, const uint8_t *from)
 {
-    const struct rddp_sge *sge = in->recv.sge;
     struct mr *mr;
     uint8_t *at;
 
-    if (!in->recv.sges || seg->length > sge->length ||
-        mr_check(qp->attr.mrs, qp->rq->pd, sge->lkey, sge->addr, seg->length, RDDP_ACCESS_LOCAL_WRITE, &at, &mr) ||
-        mr_is_on_demand(mr) || at == seg->data)
-        return false;
-    copy_once(at, seg->data, seg->length);
+    if (mr_check(qp->attr.mrs, qp->rq->pd, sge->lkey, sge->addr, length, RDDP_ACCESS_LOCAL_WRITE, &at, &mr) ||
+        mr_is_on_demand(mr) || at == from)
+        return NULL;
+    return at;
+}
+
+/* Copies the payload to several pieces of a receive that has room for it. */
+static bool whole_scatter(const struct qp *qp, const struct seg *seg, const struct rddp_sge *sge)
+{
+    uint32_t n = 0, length[QP_SGE_MAX];
+    const uint8_t *from = seg->data;
+    uint8_t *at[QP_SGE_MAX];
+
+    for (uint32_t left = seg->length; left; left -= length[n++], sge++) {
+        length[n] = left < sge->length ? left : sge->length;
+        at[n] = piece_at(qp, sge, length[n], from + seg->length - left);
+        if (!at[n])
+            return false;
+    }
+    for (uint32_t i = 0; i < n; from += length[i++])
+        copy_once(at[i], from, length[i]);
     return true;
+}
+
+/* Copies the payload to the receive. Returns false, and has touched nothing, if that is too short, or if one of its
+ * pieces is no simple one. */
+static bool whole_place(const struct qp *qp, const struct seg *seg, const struct inbound *in)
+{
+    const struct rddp_sge *sge = in->recv.sge;
+    uint8_t *at;
+
+    if (seg->length > in->recv.capacity)
+        return false;
+    if (seg->length > sge->length)
+        return whole_scatter(qp, seg, sge);
+    at = piece_at(qp, sge, seg->length, seg->data);
+    if (at)
+        copy_once(at, seg->data, seg->length);
+    return at;
 }
 
 bool whole_take(struct qp *qp, const struct seg *seg, enum fault *fault)

@@ -6,7 +6,7 @@
 #include "tests/lib/engine.h"
 
 enum region { ALL, LOCAL_ONLY, READ_ONLY, SEALED, THEIRS, ZERO_BASED, GONE, REGIONS, UNKNOWN, NO_KEY };
-enum { OCTETS = 128 };
+enum { OCTETS = 128, PLACES = 16 };
 
 /* An endpoint and a region of every kind. The key of GONE has been invalidated. */
 struct bench {
@@ -95,6 +95,19 @@ static void receive_theirs(struct bench *b)
     const struct rddp_sge sge = piece_of(b->mr[THEIRS], 0, 64);
 
     assert_int_equal(post_recv(&b->s, 1, &sge, 1), 0);
+}
+
+/* In a place of the queue where a longer one was: none of its pieces may be taken for one of this. */
+static void receive_after_longer(struct bench *b)
+{
+    const struct rddp_sge sge[] = {piece_of(b->mr[ALL], 0, 64), piece_of(b->mr[ALL], 64, 64)};
+
+    for (uint32_t msn = 1; msn <= PLACES; msn++) {
+        assert_int_equal(post_recv(&b->s, msn, sge, 2), 0);
+        assert_int_equal(arrive(&b->s, a_send(msn, 0, NULL, 0, SEG_LAST)), FAULT_NONE);
+        expect_wc(&b->s.recv_cq, msn, RDDP_WC_SUCCESS);
+    }
+    assert_int_equal(post_recv(&b->s, 1, sge, 1), 0);
 }
 
 static void receive_half(struct bench *b)
@@ -212,6 +225,8 @@ static const struct row {
     {"send: the only piece of another domain", receive_theirs, SEG_SEND, 0, 1, 0, 8, SEG_LAST, FAULT_LOCAL_KEY, 0, 0},
     {"send: one octet more than the only piece", receive_sealed, SEG_SEND, 0, 1, 0, 65, SEG_LAST, FAULT_TOO_LONG, 65,
      64},
+    {"send: too long for less pieces", receive_after_longer, SEG_SEND, 0, PLACES + 1, 0, 65, SEG_LAST, FAULT_TOO_LONG,
+     65, 64},
     {"send: no room for its completion", receive_cq_full, SEG_SEND, 0, 1, 0, 0, SEG_LAST, FAULT_CQ_FULL, 0, 0},
     /* RDMAP-5.3-03: `region` selects the key to invalidate */
     {"invalidate: unknown", receive, SEG_SEND, UNKNOWN, 1, 0, 0, SEG_LAST | SEG_INVALIDATE, FAULT_INVALIDATE, 0, 0},

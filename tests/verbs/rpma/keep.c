@@ -81,7 +81,7 @@ static void await_event(struct rpma_conn *conn, enum rpma_conn_event wanted)
 static struct ibv_wc await_completion(struct rpma_cq *cq)
 {
     struct ibv_wc wc;
-    int error = RPMA_E_NO_COMPLETION;
+    int error;
 
     while ((error = rpma_cq_get_wc(cq, 1, &wc, NULL)) == RPMA_E_NO_COMPLETION)
         check(rpma_cq_wait(cq), "rpma_cq_wait");
