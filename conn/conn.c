@@ -157,7 +157,8 @@ unsigned conn_wants(const struct conn *c, uint64_t now_us)
         return 0;
     if (c->held && !conn_still_holds(c))
         wants |= CONN_AGAIN;
-    if (out || c->start.frame_length || ((c->start.rtr_due || c->life.term_due) && !rtr_waits(c, now_us)) ||
+    if (out || c->start.frame_length || start_nudges(c) ||
+        ((c->start.rtr_due || c->life.term_due) && !rtr_waits(c, now_us)) ||
         (conn_may_send(c, now_us) && c->life.qp && !conn_is_done(c) && qp_has_output(c->life.qp)))
         return wants | CONN_TX;
     if (c->life.fin_sent || c->start.rtr_due)
@@ -194,12 +195,11 @@ static void conn_encode(struct conn *c, struct emit *e)
     out_commit_unit(out, tail_length);
 }
 
-static void fill_rtr(struct conn *c)
+static void fill_rtr(struct conn *c, unsigned rtr)
 {
     struct emit e = {.seg = {.flags = SEG_LAST, .msg = 1, .key = 1, .read = {.sink_key = 1, .source_key = 1}}};
 
-    c->start.rtr_due = false;
-    switch (c->start.rtr) {
+    switch (rtr) {
     case MPA_RTR_SEND:
         e.seg.op = SEG_SEND;
         if (c->life.qp)
@@ -264,8 +264,13 @@ void conn_fill(struct conn *c, uint64_t now_us)
         out_commit_unit(c->life.out, c->start.frame_length);
         c->start.frame_length = 0;
     }
-    if (c->start.rtr_due && !rtr_waits(c, now_us))
-        fill_rtr(c);
+    if (c->start.rtr_due && !rtr_waits(c, now_us)) {
+        fill_rtr(c, c->start.rtr);
+        c->start.rtr_due = false;
+    } else if (start_nudges(c)) {
+        fill_rtr(c, MPA_RTR_WRITE);
+    }
+    c->start.nudge_due = false;
     if (conn_may_send(c, now_us) && c->life.qp) {
         fill_segments(c);
         conn_check(c, now_us);

@@ -62,11 +62,12 @@ struct start {
 
     unsigned rtr;         /* the ready-to-receive message that was chosen: one bit, or 0 */
     bool rtr_due;         /* we must send it */
-    bool rtr_answer_due;  /* it was a Read: send nothing until its empty response, which the queue pair does not see */
+    bool rtr_answer_due;  /* it was a Read: no message until its empty response, which the queue pair does not see */
     bool silent;          /* responder: send nothing before the initiator's first FPDU (RFC 5044 7.1.2) */
     uint64_t tx_after_us; /* send no FPDU before this time */
     uint64_t nudge_us;    /* when to look whether the peer still says nothing, see start_tick(); 0: no more */
     unsigned nudges;      /* looks so far */
+    bool nudge_due;       /* send an empty Write, if the peer says nothing until then */
 };
 
 /* The largest payloads of a segment, and what they follow from. */

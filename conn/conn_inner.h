@@ -9,6 +9,18 @@
  * connection. */
 int start_rx(struct conn *c, const uint8_t *p, size_t n, uint64_t now_us);
 
+/* The connection is up, and nothing has come on it. */
+static inline bool start_is_unanswered(const struct conn *c)
+{
+    return c->life.state == CONN_READY && !c->life.peer_ended && !c->agreed.rx_pos;
+}
+
+/* Is an empty Write to wake the peer? It precedes all that is posted. */
+static inline bool start_nudges(const struct conn *c)
+{
+    return c->start.nudge_due && start_is_unanswered(c);
+}
+
 /* At start.nudge_us, or later. */
 void start_tick(struct conn *c, uint64_t now_us);
 

@@ -85,23 +85,22 @@ int conn_init_active(struct conn *c, const struct wire *wire, const struct conn_
 }
 
 /* first_delay_us is not always long enough: on a busy machine siw can take longer to watch its socket. It overlooks
- * what has come before, and finds it when more comes. An initiator that has received nothing sends an empty Write: no
- * application learns of it. */
+ * what has come before, and finds it when more comes. An initiator that has received nothing, and has nothing else to
+ * send, sends an empty Write: no application learns of it. Amid a message it would end that at the peer, who counts the
+ * octets of a Write until its immediate data. */
 enum { NUDGES = 4, NUDGE_AFTER = 10 /* times first_delay_us, and twice as long each time */ };
 
 void start_tick(struct conn *c, uint64_t now_us)
 {
     struct start *s = &c->start;
-    bool waits_for_us = c->life.state == CONN_READY && !c->life.peer_ended && !c->agreed.rx_pos;
+    bool has_output = (c->life.out && c->life.out->octets) || (c->life.qp && qp_has_output(c->life.qp));
 
     if (!s->nudge_us || now_us < s->nudge_us)
         return;
-    if (waits_for_us && c->agreed.tx_pos && !(c->life.out && c->life.out->octets)) {
-        s->rtr = MPA_RTR_WRITE;
-        s->rtr_due = true;
-    }
-    s->nudges++;
-    s->nudge_us = waits_for_us && s->nudges < NUDGES ? now_us + (NUDGE_AFTER * c->attr.first_delay_us << s->nudges) : 0;
+    s->nudge_due = c->agreed.tx_pos && !has_output;
+    s->nudge_us = ++s->nudges < NUDGES && start_is_unanswered(c)
+                      ? now_us + (NUDGE_AFTER * c->attr.first_delay_us << s->nudges)
+                      : 0;
 }
 
 /* Applies the responder's IRD, ORD and ready-to-receive bits. Returns FAULT_NONE if they are acceptable (RFC 6581 9.1,

@@ -64,8 +64,8 @@ struct rddp_wire_attr {
     bool aligned;
     struct rddp_device *device; /* use the library's own TCP behind this device; NULL: the kernel's */
     /* Initiator: delay from the peer's reply to our first FPDU, default 5: Linux siw may overlook one that comes at
-     * once. While nothing comes back, empty RDMA Writes follow 10, 30, 70 and 150 times as long after the reply: siw
-     * then finds what it has overlooked. 0: neither. */
+     * once. One that has nothing more to send, and to which nothing has come back, sends an empty RDMA Write 10, 30, 70
+     * and 150 times as long after the reply: siw then finds what it has overlooked. 0: neither. */
     uint32_t first_delay_ms;
     uint32_t startup_timeout_ms; /* TCP connect and start-up together, default 10000 */
     /* Limit for a peer that stops in the middle of an FPDU or message: default 30000, 0: none. */

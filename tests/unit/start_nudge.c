@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* start_nudge.c - an initiator that hears nothing after its first FPDU: siw's responder may have overlooked it. */
+/* start_nudge.c - an initiator that gets nothing back after its first FPDU: siw's responder may have overlooked it. */
 #include "tests/unit/conn_host.h"
 
-enum { C = 0x40, S = 0x10, A = 0x8000 };
+enum { C = 0x40, S = 0x10, A = 0x8000, LARGE = 1 << 20 };
 
 /* The reply has come. Returns when. */
 static uint64_t connects(const struct conn_attr *attr)
@@ -59,6 +59,19 @@ static void says_it_four_times(void **state)
     assert_false(h.told & CONN_NEWS_FAILED);
 }
 
+static void peer_writes(void)
+{
+    peer_says(&h, (struct seg){.op = SEG_WRITE, .flags = SEG_LAST, .key = 1, .data = (const uint8_t *)""});
+}
+
+static void peer_terminates(void)
+{
+    static const uint8_t local_catastrophic[4];
+
+    peer_says(&h,
+              (struct seg){.op = SEG_TERMINATE, .flags = SEG_LAST, .msg = 1, .data = local_catastrophic, .length = 4});
+}
+
 /* Any FPDU of the peer shows that it listens. */
 static void answered(void **state)
 {
@@ -66,7 +79,7 @@ static void answered(void **state)
     uint64_t at_us = is_ready(&attr);
 
     (void)state;
-    peer_says(&h, (struct seg){.op = SEG_WRITE, .flags = SEG_LAST, .key = 1, .data = (const uint8_t *)""});
+    peer_writes();
     host_wait_until(&h, at_us + 10 * attr.first_delay_us);
     expect_silence(&h);
     assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
@@ -123,6 +136,83 @@ static void link_is_full(void **state)
     expect_silence(&h);
 }
 
+/* Nothing comes between the segments of a message, nor between a Write and its immediate data: the peer takes all that
+ * was written before that for one message. */
+static void amid(enum rddp_wr_opcode opcode, enum seg_op op)
+{
+    struct conn_attr attr = of_peers();
+    struct mr *mr = engine_region(&h.engine, LARGE, ALL_ACCESS);
+    struct rddp_sge sge = piece_of(mr, 0, LARGE);
+    uint64_t at_us = is_ready(&attr);
+    uint32_t octets = 0;
+
+    assert_int_equal(post_remote(&h.side, 1, opcode, 0, &sge, 1, 5, 0), 0);
+    out_init(&h.out, h.buffer);
+    h.conn.life.out = &h.out;
+    conn_fill(&h.conn, h.now_us);
+    h.takes = h.out.octets; /* all that is on its way leaves, and no more */
+    assert_true(h.takes < LARGE);
+    host_pump(&h);
+    host_wait_until(&h, at_us + 10 * attr.first_delay_us);
+    h.takes = HOST_SENT;
+    host_pump(&h);
+    while (octets < LARGE) {
+        struct seg seg = expect_seg(&h, op);
+
+        assert_true(seg.length);
+        octets += seg.length;
+        assert_int_equal(!!(seg.flags & SEG_LAST), octets == LARGE);
+    }
+    if (opcode == RDDP_WR_RDMA_WRITE_WITH_IMM)
+        expect_seg(&h, SEG_IMMEDIATE);
+    expect_silence(&h);
+}
+
+static void amid_a_send(void **state)
+{
+    (void)state;
+    amid(RDDP_WR_SEND, SEG_SEND);
+}
+
+static void amid_a_write(void **state)
+{
+    (void)state;
+    amid(RDDP_WR_RDMA_WRITE, SEG_WRITE);
+}
+
+static void before_immediate_data(void **state)
+{
+    (void)state;
+    amid(RDDP_WR_RDMA_WRITE_WITH_IMM, SEG_WRITE);
+}
+
+/* The link takes nothing when it is due, and the peer says something before there is room again. */
+static void overtaken(void (*peer_says_it)(void))
+{
+    struct conn_attr attr = of_peers();
+    uint64_t at_us = is_ready(&attr);
+
+    h.takes = 0;
+    host_wait_until(&h, at_us + 10 * attr.first_delay_us);
+    assert_true(h.conn.start.nudge_due);
+    peer_says_it();
+    h.takes = HOST_SENT;
+    host_pump(&h);
+    expect_silence(&h);
+}
+
+static void overtaken_by_a_write(void **state)
+{
+    (void)state;
+    overtaken(peer_writes);
+}
+
+static void overtaken_by_a_terminate(void **state)
+{
+    (void)state;
+    overtaken(peer_terminates);
+}
+
 /* Nothing follows the end of our stream. */
 static void not_at_the_end(void **state)
 {
@@ -145,6 +235,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(follows_a_message, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_delay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(link_is_full, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(amid_a_send, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(amid_a_write, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(before_immediate_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(overtaken_by_a_write, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(overtaken_by_a_terminate, set_up, tear_down),
         cmocka_unit_test_setup_teardown(not_at_the_end, set_up, tear_down),
     };
 
