@@ -269,8 +269,8 @@ void conn_fill(struct conn *c, uint64_t now_us)
         c->start.rtr_due = false;
     } else if (start_nudges(c)) {
         fill_rtr(c, MPA_RTR_WRITE);
+        c->start.nudge_due = false;
     }
-    c->start.nudge_due = false;
     if (conn_may_send(c, now_us) && c->life.qp) {
         fill_segments(c);
         conn_check(c, now_us);

@@ -93,10 +93,11 @@ enum { NUDGES = 4, NUDGE_AFTER = 10 /* times first_delay_us, and twice as long e
 void start_tick(struct conn *c, uint64_t now_us)
 {
     struct start *s = &c->start;
-    bool has_output = (c->life.out && c->life.out->octets) || (c->life.qp && qp_has_output(c->life.qp));
+    bool has_output;
 
     if (!s->nudge_us || now_us < s->nudge_us)
         return;
+    has_output = (c->life.out && c->life.out->octets) || (c->life.qp && qp_has_output(c->life.qp));
     s->nudge_due = c->agreed.tx_pos && !has_output;
     s->nudge_us = ++s->nudges < NUDGES && start_is_unanswered(c)
                       ? now_us + (NUDGE_AFTER * c->attr.first_delay_us << s->nudges)
