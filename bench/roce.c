@@ -6,7 +6,6 @@
  * their name, and what they are compared to. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,9 +26,10 @@
 
 enum { SMALL = 8, SOURCE = 64 /* where the small ones lie */, LARGE = 1 << 20 };
 enum { UNDER_WAY = 16, LIST = 32, WINDOW = 256, DEPTH = 512, CQ_DEPTH = 2048 };
+enum { WRITE_OCTETS = BTH_OCTETS + 16 + SMALL + ICRC_OCTETS /* of a packet; its acknowledgement follows it */ };
 enum { RAW_AHEAD = 64, RAW_ANSWER = 16, RAW_PORT = 40791, IWARP_PORT = 40792 };
 
-enum traffic { RAW, RAW_TRIP, WRITE, SEND, READ, WRITES, ONE_WRITE, TRIP };
+enum traffic { RAW, RAW_TRIP, RAW_PAIRS, WRITE, SEND, READ, WRITES, ONE_WRITE, TRIP };
 
 static const struct roce_job {
     const char *name;
@@ -48,7 +48,9 @@ static const struct roce_job {
     {"RoCE Writes 8, lists", WRITES, RDDP_WIRE_ROCE, SMALL, -1, MILLIONS},
     {"RoCE Writes 8, singly", ONE_WRITE, RDDP_WIRE_ROCE, SMALL, -1, MILLIONS},
     {"UDP half trip 8", RAW_TRIP, RDDP_WIRE_ROCE, SMALL, -1, MICROSECONDS},
+    {"UDP, acknowledged", RAW_PAIRS, RDDP_WIRE_ROCE, WRITE_OCTETS, 8, MICROSECONDS},
     {"RoCE half trip 8", TRIP, RDDP_WIRE_ROCE, SMALL, 8, MICROSECONDS},
+    {"the same", TRIP, RDDP_WIRE_ROCE, SMALL, 9, MICROSECONDS},
 };
 static const char *const unit_names[] = {"GB/s", "us", "million/s"};
 
@@ -81,6 +83,7 @@ struct roce_side {
 
 static double duration_s = 1;
 static uint32_t path_octets; /* MTU of the path; 0: loopback */
+static int namespaces[2];    /* network namespaces of the active and the passive process */
 
 static double results[countof(jobs)][ENDS_ROUNDS_MAX], cpus[countof(jobs)][ENDS_ROUNDS_MAX];
 static double again[countof(jobs)][ENDS_ROUNDS_MAX];
@@ -332,37 +335,18 @@ static void roce_active(const struct roce_job *job)
         board->value = (double)done * job->octets / s / 1e9;
 }
 
-/* --- namespaces -------------------------------------------------------------------------------------------------- */
-
-static int here_fd, there_fd;
-
-static int new_namespace(void)
-{
-    int fd = unshare(CLONE_NEWNET) ? -1 : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        ends_fail("network namespace", 0);
-    return fd;
-}
-
-/* Two namespaces, which go with this process, and a veth pair between them. */
-static void make_namespaces(void)
-{
-    char command[256];
-
-    there_fd = new_namespace();
-    here_fd = new_namespace();
-    snprintf(command, sizeof(command),
-             "set -e; ip link add here mtu %u type veth peer name there mtu %u netns /proc/%d/fd/%d; "
-             "ip addr add 10.77.0.1/24 dev here; ip link set here up",
-             path_octets, path_octets, getpid(), there_fd);
-    if (system(command))
-        ends_fail("ip", -EIO);
-    if (setns(there_fd, CLONE_NEWNET) || system("ip addr add 10.77.0.2/24 dev there && ip link set there up"))
-        ends_fail("ip", -EIO);
-}
-
 /* --- rounds ------------------------------------------------------------------------------------------------------ */
+
+static bool is_raw(const struct roce_job *job)
+{
+    return job->traffic == RAW || job->traffic == RAW_TRIP || job->traffic == RAW_PAIRS;
+}
+
+/* Packets of the batch that goes each way: a request, and the acknowledgement that leaves with it. */
+static uint32_t batch_of_trip(const struct roce_job *job)
+{
+    return job->traffic == RAW_PAIRS ? 2 : 1;
+}
 
 static void raw_is_ready(void)
 {
@@ -373,8 +357,10 @@ static void run_passive(const struct roce_job *job)
 {
     struct sockaddr_in own = roce_address_of(true, RAW_PORT);
 
-    if (job->traffic == RAW || job->traffic == RAW_TRIP)
-        raw_udp_answer(&own, job->traffic == RAW ? RAW_ANSWER : SMALL, raw_is_ready, &board->over);
+    if (job->traffic == RAW)
+        raw_udp_answer(&own, RAW_ANSWER, 1, raw_is_ready, &board->over);
+    else if (is_raw(job))
+        raw_udp_answer(&own, job->octets, batch_of_trip(job), raw_is_ready, &board->over);
     else
         roce_passive(job);
     _exit(0);
@@ -391,8 +377,9 @@ static void run_active(const struct roce_job *job)
     if (job->traffic == RAW)
         board->value = raw_udp_batches(&own, &to, raw_packet(), packets, RAW_AHEAD, 0, duration_s) * raw_packet() *
                        packets / duration_s / 1e9;
-    else if (job->traffic == RAW_TRIP)
-        board->value = duration_s / raw_udp_batches(&own, &to, SMALL, 1, 1, 0, duration_s) / 2 * 1e6;
+    else if (is_raw(job))
+        board->value = duration_s * batch_of_trip(job) /
+                       raw_udp_batches(&own, &to, job->octets, batch_of_trip(job), 1, 0, duration_s) / 2 * 1e6;
     else
         roce_active(job);
     board->cpu_s = ends_cpu_s() - cpu;
@@ -402,7 +389,7 @@ static void run_active(const struct roce_job *job)
 
 static void run_job(const struct roce_job *job, double *value, double *cpu, double *resent)
 {
-    int space[2] = {here_fd, there_fd}, status;
+    int status;
     pid_t child[2];
 
     memset(board, 0, sizeof(*board));
@@ -412,7 +399,7 @@ static void run_job(const struct roce_job *job, double *value, double *cpu, doub
             ends_fail("fork", 0);
         if (child[passive])
             continue;
-        if (path_octets && setns(space[passive], CLONE_NEWNET))
+        if (path_octets && setns(namespaces[passive], CLONE_NEWNET))
             ends_fail("setns", 0);
         path_pin((unsigned)passive);
         if (passive)
@@ -491,7 +478,7 @@ int main(int argc, char **argv)
     if (board == MAP_FAILED)
         ends_fail("mmap", 0);
     if (path_octets)
-        make_namespaces();
+        path_make_namespaces(77, path_octets, namespaces);
     run_rounds(rounds, argc > 4 ? argv[4] : "");
     return 0;
 }

@@ -116,7 +116,7 @@ int main(int argc, char **argv)
         return 2;
     address = address_of(argv[2], argv[3]);
     if (!strcmp(argv[1], "sink"))
-        raw_udp_answer(&address, ANSWER, say_ready, &never);
+        raw_udp_answer(&address, ANSWER, 1, say_ready, &never);
     else if (!strcmp(argv[1], "echo"))
         echo(&address);
     else if (!strcmp(argv[1], "source") && argc == 7)

@@ -20,4 +20,8 @@ uint64_t path_now_us(void);
 void path_pin(unsigned processor);
 void path_unpin(void);
 
+/* Makes two network namespaces, which go with this process, and a veth pair of this MTU between their addresses
+ * 10.NET.0.1 and 10.NET.0.2. Stores their descriptors. The process is in the second one then. */
+void path_make_namespaces(uint32_t net, uint32_t mtu, int space[2]);
+
 #endif

@@ -19,7 +19,8 @@ static void raw_udp_open(struct udp *udp, struct udp_stage *stage, const struct 
         ends_fail("UDP", error);
 }
 
-void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, void (*ready)(void), const _Atomic bool *over)
+void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, uint32_t packets, void (*ready)(void),
+                    const _Atomic bool *over)
 {
     struct udp_batch batch[UDP_BUFFERS];
     struct udp_stage stage;
@@ -31,8 +32,10 @@ void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, void (*ready
         int n = udp_recv_one(&udp, &stage, batch);
 
         for (int i = 0; i < n; i++) {
-            memset(udp_buffer(&udp, &batch[i].from, octets), 0, octets);
-            udp_put(&udp, octets);
+            for (uint32_t k = 0; k < packets; k++) {
+                memset(udp_buffer(&udp, &batch[i].from, octets), 0, octets);
+                udp_put(&udp, octets);
+            }
             udp_flush(&udp);
         }
     }

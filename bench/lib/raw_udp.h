@@ -7,11 +7,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Answers each batch that arrives at `own` with a packet of `octets`, until *over. Calls ready() when it listens. */
-void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, void (*ready)(void), const _Atomic bool *over);
+/* Answers each batch that arrives at `own` with one of `packets` packets of `octets`, until *over. Calls ready() when
+ * it listens. */
+void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, uint32_t packets, void (*ready)(void),
+                    const _Atomic bool *over);
 
 /* Sends batches of `packets` packets of `octets`, with at most `ahead` of them unanswered, for `seconds`. Returns how
- * many were answered. The packets lie in `walk` octets of memory, one behind the other, or all in one place (0). */
+ * many packets came as answers. The packets lie in `walk` octets of memory, one behind the other, or all in one place
+ * (0). */
 double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *to, uint32_t octets, uint32_t packets,
                        int ahead, size_t walk, double seconds);
 
