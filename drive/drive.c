@@ -29,13 +29,6 @@ static bool sleep_at_loops(struct rddp_context *context, int timeout_ms)
     return true;
 }
 
-static void rouse(struct loop *loop)
-{
-    loop_lock(loop);
-    loop_rouse(loop);
-    loop_unlock(loop);
-}
-
 /* What the deferred doorbells send is often complete at once, and no descriptor tells. So the caller sleeps only if
  * there were none. */
 static bool sleep_for(struct rddp_context *context, int timeout_ms)
@@ -44,7 +37,7 @@ static bool sleep_for(struct rddp_context *context, int timeout_ms)
 
     for (uint32_t i = 0; i < context->loops; i++) {
         rang |= batch_sleep(&context->loop[i]);
-        rouse(&context->loop[i]);
+        loop_lock_and_rouse(&context->loop[i]);
     }
     came = sleep_at_loops(context, rang ? 0 : timeout_ms);
     for (uint32_t i = 0; i < context->loops; i++)
@@ -107,7 +100,7 @@ int rddp_progress_fd(const struct rddp_context *context)
         return error;
     if (!atomic_exchange(&known->is_fd_known, true)) {
         batch_sleep(known->loop);
-        rouse(known->loop);
+        loop_lock_and_rouse(known->loop);
     }
     return known->loop->reactor.epoll_fd;
 }

@@ -62,15 +62,15 @@ void loop_rouse(struct loop *loop)
 
     settle_debt(loop);
     loop->lone_polls = 0;
-    loop->resting = NULL;
-    if (!endpoint)
-        return;
-    endpoint_hold(endpoint);
-    if (link_rest(endpoint->link, false)) {
-        endpoint->kind->lost(endpoint, FAULT_MEMORY);
-        endpoint_pump(endpoint, ENDPOINT_DRIVER);
-    }
-    endpoint_release(endpoint, ENDPOINT_DRIVER);
+    if (endpoint)
+        endpoint_rouse(endpoint);
+}
+
+void loop_lock_and_rouse(struct loop *loop)
+{
+    loop_lock(loop);
+    loop_rouse(loop);
+    loop_unlock(loop);
 }
 
 /* A turn that ends while this begins may wait as long as HOT_TURNS polls, but is not lost. */
@@ -117,14 +117,18 @@ static bool a_turn_is_over(const struct loop *loop)
     return atomic_load_explicit(&loop->asking.turn_over, memory_order_relaxed);
 }
 
+/* A round does not ask what rests. */
 static void ask_links(struct loop *loop)
 {
     struct endpoint *hot = loop->hot;
+    bool asks_hot = hot && !hot->blocked && ++loop->asking.turns % HOT_TURNS && !a_turn_is_over(loop);
 
-    if (hot && !hot->blocked && ++loop->asking.turns % HOT_TURNS && !a_turn_is_over(loop))
-        hot->kind->poll(hot);
-    else
+    if (!asks_hot) {
         run_round(loop);
+        hot = loop->resting;
+    }
+    if (hot)
+        hot->kind->poll(hot);
 }
 
 /* An application that sleeps until something comes, takes it, and polls until nothing is left asks once in vain before
@@ -326,6 +330,13 @@ static bool is_armed_anew(const struct loop *loop, const struct poll_stats *stat
     return atomic_load(&loop->context->armings) != stats->armings;
 }
 
+/* Whoever does not sleep beside the sentinel asks before it uses a descriptor. */
+static bool is_cut(struct loop *loop)
+{
+    loop->reactor.is_cut |= !descriptors_are_ours();
+    return loop->reactor.is_cut;
+}
+
 /* In the park: until it is time for a look, or something else than a poster has woken the thread. */
 static void thread_rest(struct loop *loop, const struct poll_stats *stats)
 {
@@ -339,19 +350,27 @@ static void thread_rest(struct loop *loop, const struct poll_stats *stats)
 
         if (ppoll(&fd, 1, &rest, NULL) <= 0)
             continue;
-        if (!descriptors_are_ours()) {
-            loop->reactor.is_cut = true;
+        if (is_cut(loop))
             return;
-        }
         loop_clear_wake(loop);
         is_called = loop->batch.watch != BATCH_WOKEN || is_armed_anew(loop, stats);
     }
 }
 
+/* From here on nothing leaves the epoll set; what has left it before is back when the thread sleeps there. */
 static void leave_park(struct loop *loop, struct poll_stats *stats)
 {
     *stats = (struct poll_stats){0};
     atomic_store(&loop->parked, false);
+    loop_lock_and_rouse(loop);
+}
+
+/* A link that rests does not show whether it has something. */
+static bool park_has_work(struct loop *loop)
+{
+    if (loop->resting)
+        loop_lock_and_rouse(loop);
+    return has_work(loop);
 }
 
 static void thread_look(struct loop *loop, struct poll_stats *stats)
@@ -360,7 +379,7 @@ static void thread_look(struct loop *loop, struct poll_stats *stats)
         leave_park(loop, stats);
     } else if (poller_is_here(loop)) {
         stats->missed = 0;
-    } else if (!has_work(loop)) {
+    } else if (!park_has_work(loop)) {
         if (since_poll_us(loop) > IDLE_US)
             leave_park(loop, stats);
     } else {
@@ -395,7 +414,7 @@ static void *thread_run(void *arg)
         atomic_store(&loop->parked, true);
         if (!loop_is_relied_on(loop))
             thread_rest(loop, &stats);
-        if (!loop->reactor.is_cut)
+        if (!is_cut(loop))
             thread_look(loop, &stats);
     }
     return NULL;

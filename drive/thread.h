@@ -19,5 +19,6 @@ void loop_poll(struct loop *loop);
 /* By the driver, who holds no endpoint: a link that rests is reported again. Before a thread sleeps at the loop, which
  * `batch.sleepers` says already, and in each round that does not ask the hot link. */
 void loop_rouse(struct loop *loop);
+void loop_lock_and_rouse(struct loop *loop);
 
 #endif

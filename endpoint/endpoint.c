@@ -6,6 +6,8 @@
 #include "endpoint/objects.h"
 #include "loop/cancel.h"
 
+enum { LONE_POLLS = 64 /* of an endpoint, before it leaves the epoll set, and before that is tried again */ };
+
 /* Closes the endpoint. The loop frees the struct when the loop is unlocked, after its holder has released it. By the
  * driver, who holds it. */
 static void close_endpoint(struct endpoint *endpoint)
@@ -165,6 +167,29 @@ void endpoint_release(struct endpoint *endpoint, enum endpoint_role role)
     cancel_hold();
     endpoint_work_and_release(endpoint, role);
     cancel_release();
+}
+
+/* Each arrival costs its sender less if the socket is in no epoll set. Nothing may sleep at the loop meanwhile: who
+ * wants to counts as a sleeper, or leaves the park, then locks the loop and rouses the endpoint. */
+void endpoint_rest_if_polled(struct endpoint *endpoint)
+{
+    struct loop *loop = endpoint->loop;
+
+    if (loop->hot != endpoint || ++loop->lone_polls % LONE_POLLS || (loop->resting && loop->resting != endpoint) ||
+        loop_has_sleepers(loop) || endpoint->kind->stay_out(endpoint, true))
+        return;
+    loop->resting = endpoint;
+}
+
+void endpoint_rouse(struct endpoint *endpoint)
+{
+    endpoint_hold(endpoint);
+    endpoint->loop->resting = NULL;
+    if (endpoint->kind->stay_out(endpoint, false)) {
+        endpoint->kind->lost(endpoint, FAULT_MEMORY);
+        endpoint_pump(endpoint, ENDPOINT_DRIVER);
+    }
+    endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
 void endpoint_abort(struct endpoint *endpoint)

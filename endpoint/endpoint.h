@@ -51,6 +51,10 @@ struct endpoint_kind {
     void (*poll)(struct endpoint *endpoint);
     bool polls_for_sleepers; /* poll() does no less than is done when its descriptor is ready */
 
+    /* Driver: takes the descriptor that poll() asks out of the epoll set, or puts it back. Returns 0, -EOPNOTSUPP, or
+     * what the system says when it is put back. NULL: it cannot. */
+    int (*stay_out)(struct endpoint *endpoint, bool out);
+
     /* Driver, for loop->owing: what was withheld for the application's answer may leave now. Returns false if it has
      * left behind that answer. NULL: nothing is withheld. */
     bool (*release)(struct endpoint *endpoint);
@@ -137,6 +141,11 @@ int endpoint_begin(struct endpoint *endpoint, struct loop *loop, const struct en
 void endpoint_hold(struct endpoint *endpoint);
 bool endpoint_try(struct endpoint *endpoint); /* the same, if it is not held */
 void endpoint_release(struct endpoint *endpoint, enum endpoint_role role);
+
+/* For the driver, as kind->poll() begins: leaves the epoll set if nothing but a poller asks this endpoint, and all the
+ * time. For the driver, who does not hold it: is back there; one that cannot be is lost. */
+void endpoint_rest_if_polled(struct endpoint *endpoint);
+void endpoint_rouse(struct endpoint *endpoint);
 
 /* The other functions are for the holder. endpoint_pump() sends what can be sent, reports news and closes what is
  * over. */

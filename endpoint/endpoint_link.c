@@ -14,7 +14,6 @@
  */
 
 enum {
-    LONE_POLLS = 64,        /* of a link, before it leaves the epoll set */
     POLLED_US = 300,        /* who polled between posts no longer ago than this polls again before long */
     SUCCEED_AGAIN_US = 500, /* until the peer has acknowledged what it was sent last */
 };
@@ -166,17 +165,9 @@ static bool endpoint_link_owes(const struct endpoint *endpoint)
     return conn_owes(&endpoint->conn);
 }
 
-/* Each arrival costs its sender less if the socket is in no epoll set. Nothing may sleep at the loop meanwhile: who
- * wants to counts as a sleeper, then locks the loop and rouses the link. */
-static void rest_if_polled(struct endpoint *endpoint)
+static int link_stay_out(struct endpoint *endpoint, bool out)
 {
-    struct loop *loop = endpoint->loop;
-
-    if (loop->hot != endpoint || (loop->resting && loop->resting != endpoint) || ++loop->lone_polls < LONE_POLLS ||
-        !link_can_rest(endpoint->link) || atomic_load(&loop->batch.sleepers))
-        return;
-    loop->resting = endpoint;
-    (void)link_rest(endpoint->link, true);
+    return link_can_rest(endpoint->link) ? link_rest(endpoint->link, out) : -EOPNOTSUPP;
 }
 
 /* By the driver, who does not wait for a poster that holds the endpoint. */
@@ -184,7 +175,7 @@ static void poll_link(struct endpoint *endpoint)
 {
     if (!endpoint_try(endpoint))
         return;
-    rest_if_polled(endpoint);
+    endpoint_rest_if_polled(endpoint);
     if (transfer_receive(endpoint) && !endpoint->conn.is_straight &&
         (endpoint->timer.place || !conn_is_at_rest(&endpoint->conn)))
         endpoint_pump(endpoint, ENDPOINT_DRIVER);
@@ -281,6 +272,7 @@ static const struct endpoint_kind stream = {
     .owes = endpoint_link_owes,
     .poll = poll_link,
     .polls_for_sleepers = true,
+    .stay_out = link_stay_out,
     .accept = endpoint_link_accept_conn,
     .reject = reject_conn,
     .finish = endpoint_link_finish,

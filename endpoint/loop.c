@@ -117,6 +117,13 @@ bool loop_is_relied_on(const struct loop *loop)
            atomic_load(&context->armings) != atomic_load_explicit(&loop->polled.armings, memory_order_relaxed);
 }
 
+bool loop_has_sleepers(const struct loop *loop)
+{
+    uint32_t sleepers = atomic_load(&loop->batch.sleepers), threads = !loop->context->manual;
+
+    return sleepers > threads || (threads && (!atomic_load(&loop->parked) || loop_is_relied_on(loop)));
+}
+
 bool loop_is_asked(const struct loop *loop)
 {
     return loop->arrivals || loop->spans_wanted || loop->receives_posted;

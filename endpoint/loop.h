@@ -78,8 +78,8 @@ struct loop {
     struct endpoint *hot;        /* the endpoint whose socket was ready last: a busy poller asks it first */
     uint32_t receipts;           /* how often a socket had something */
     struct asking asking;
-    struct endpoint *resting; /* its link is out of the epoll set, since a poller asks it all the time; or NULL */
-    unsigned lone_polls;      /* how often it was asked since something was last roused */
+    _Atomic(struct endpoint *) resting; /* out of the epoll set, since a poller asks it all the time; or NULL */
+    unsigned lone_polls;                /* how often it was asked since something was last roused */
     _Atomic(struct endpoint *) owing; /* withholds something until the next poll, or until something sleeps; or NULL */
 
     struct roce_host *roce; /* the UDP sockets of RoCE; NULL: there are none */
@@ -104,6 +104,10 @@ struct loop {
 /* A CQ of the context is armed, and no other was polled since: its owner may sleep and relies on the loop's thread. Who
  * goes on polling others does the work for it, too, as UCX does, which leaves CQs armed that it has no use for. */
 bool loop_is_relied_on(const struct loop *loop);
+
+/* Does anything sleep at the loop until a descriptor is ready, or may it before it has locked the loop and roused what
+ * rests? The thread does not while it is parked. By the driver. */
+bool loop_has_sleepers(const struct loop *loop);
 
 /* Makes buffers, descriptors and locks, but no thread. 0, -ENOMEM or -EMFILE; call loop_fini() once in any case. */
 int loop_init(struct loop *loop, struct rddp_context *context);

@@ -119,13 +119,24 @@ static void endpoint_roce_take(struct roce_user *user, const struct roce_run *ru
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
-/* The socket that the peer's last packets came by; before there are any, by which ours leave, if there is one. */
+static int endpoint_roce_stay_out(struct endpoint *endpoint, bool out)
+{
+    return roce_pair_stay_out(endpoint_roce_of(endpoint), out);
+}
+
 static void endpoint_roce_poll(struct endpoint *endpoint)
 {
     struct endpoint_roce *e = endpoint_roce_of(endpoint);
+    struct roce_socket *socket = roce_pair_polled(e);
 
-    if (e->socket || e->home)
-        roce_socket_poll(e->socket ? e->socket : e->home);
+    if (!socket)
+        return;
+    if (e->out && e->out != socket)
+        endpoint_rouse(endpoint);
+    if (endpoint->closed)
+        return;
+    endpoint_rest_if_polled(endpoint);
+    roce_socket_poll(socket);
 }
 
 static bool endpoint_roce_owes(const struct endpoint *endpoint)
@@ -179,26 +190,6 @@ static void endpoint_roce_fill_event(const struct endpoint *endpoint, struct rdd
     event->ord = e->call.peer.initiator_depth;
 }
 
-static struct rddp_ib_counters counters_of(const struct endpoint_roce *e)
-{
-    const struct rc_pair *pair = &e->pair;
-    struct rddp_ib_counters counters = {
-        .resent = pair->requester.counters.resent,
-        .undone = pair->requester.counters.undone,
-        .timeouts = pair->requester.counters.timeouts,
-        .naks = pair->requester.counters.naks,
-        .not_ready = pair->requester.counters.not_ready,
-        .duplicates = pair->responder.duplicates,
-        .gaps = pair->responder.gaps,
-        .not_ready_here = pair->responder.not_ready,
-        .wrong_icrc = e->wrong_icrc,
-        .wrong_peer = e->wrong_peer,
-    };
-
-    roce_port_count(e->slot->port, &counters);
-    return counters;
-}
-
 static void endpoint_roce_info_of(const struct endpoint *endpoint, struct rddp_qp_info *info)
 {
     const struct endpoint_roce *e = endpoint_roce_of_const(endpoint);
@@ -210,7 +201,7 @@ static void endpoint_roce_info_of(const struct endpoint *endpoint, struct rddp_q
     info->emss = e->pair.attr.requester.mtu;
     info->sent_again = e->pair.requester.counters.resent;
     (void)roce_port_enter(e->slot->port, true);
-    info->ib = counters_of(e);
+    info->ib = roce_pair_counters(e);
     roce_port_leave(e->slot->port);
 }
 
@@ -218,6 +209,7 @@ static void endpoint_roce_close(struct endpoint *endpoint)
 {
     struct endpoint_roce *e = endpoint_roce_of(endpoint);
 
+    roce_pair_leave_socket(e);
     roce_call_leave(e);
     rc_pair_fini(&e->pair);
     if (e->slot && e->slot->user == &e->user)
@@ -236,6 +228,7 @@ static const struct endpoint_kind queue_pair = {
     .tick = endpoint_roce_tick,
     .owes = endpoint_roce_owes,
     .poll = endpoint_roce_poll,
+    .stay_out = endpoint_roce_stay_out,
     .release = endpoint_roce_release,
     .accept = accept_pair,
     .reject = reject_pair,

@@ -14,6 +14,11 @@
 #include "roce/bth.h"
 #include "roce/rcm_message.h"
 
+enum {
+    ALL_AT_ONCE = 64, /* polls of a socket that rests, of which one empties it */
+    AGAIN_US = 1000,  /* a socket that is shut out is driven that often */
+};
+
 /* --- who is it for? ---------------------------------------------------------------------------------------------- */
 
 static struct roce_port *port_of(const struct roce_host *host, uint32_t number)
@@ -122,12 +127,51 @@ void roce_socket_poll(struct roce_socket *socket)
     struct roce_host *host = socket->host;
     struct udp_batch batch;
 
+    if (socket->watch.rests && !(++socket->polls % ALL_AT_ONCE)) { /* no round asks it */
+        roce_socket_drive(socket);
+        return;
+    }
     if (udp_recv_one(&socket->udp, &host->stage, &batch) <= 0)
         return;
     roce_host_begin(host);
     host->is_polled = true;
     receive_batch(socket, &batch);
     host->is_polled = false;
+    roce_host_end(host);
+}
+
+/* --- sockets that the epoll set does not take back --------------------------------------------------------------- */
+
+void roce_socket_rouse(struct roce_socket *socket)
+{
+    struct roce_host *host = socket->host;
+    struct reactor *reactor = &host->loop->reactor;
+
+    socket->is_shut_out = reactor_rouse(reactor, &socket->watch) != 0;
+    if (socket->is_shut_out)
+        reactor_set_timer(reactor, &host->again, reactor_now_us() + AGAIN_US);
+}
+
+static void drive_if_shut_out(struct roce_socket *socket)
+{
+    if (socket->udp.fd < 0 || !socket->is_shut_out)
+        return;
+    roce_socket_drive(socket);
+    roce_socket_rouse(socket);
+}
+
+static void drive_shut_out(struct timer *timer, uint64_t now_us)
+{
+    struct roce_host *host = container_of(timer, struct roce_host, again);
+
+    (void)now_us;
+    roce_host_begin(host);
+    drive_if_shut_out(&host->shared);
+    for (struct roce_port *port = host->ports; port; port = port->next) {
+        drive_if_shut_out(&port->own);
+        for (uint32_t i = 0; i < port->homes; i++)
+            drive_if_shut_out(&port->home[i]);
+    }
     roce_host_end(host);
 }
 
@@ -239,6 +283,7 @@ static void drop_manager(struct roce_host *host)
 static void roce_host_free(struct roce_host *host)
 {
     drop_manager(host);
+    reactor_forget_timer(&host->loop->reactor, &host->again);
     roce_passing_fini(&host->passing);
     free(host->stage.buffer);
     free(host);
@@ -259,6 +304,21 @@ static void open_shared(struct roce_host *host)
         ROCE_PORT, strerror(-error));
 }
 
+/* With its timer, which roce_host_free() forgets. */
+static struct roce_host *roce_host_new(struct loop *loop)
+{
+    struct roce_host *host = calloc(1, sizeof(*host));
+
+    if (!host || reactor_add_timer(&loop->reactor, &host->again)) {
+        free(host);
+        return NULL;
+    }
+    host->loop = loop;
+    host->shared.udp.fd = -1;
+    host->again.fire = drive_shut_out;
+    return host;
+}
+
 int roce_host_get(struct loop *loop, struct roce_host **out)
 {
     struct roce_host *host = loop->roce;
@@ -267,11 +327,9 @@ int roce_host_get(struct loop *loop, struct roce_host **out)
     *out = host;
     if (host)
         return 0;
-    host = calloc(1, sizeof(*host));
+    host = roce_host_new(loop);
     if (!host)
         return -ENOMEM;
-    host->loop = loop;
-    host->shared.udp.fd = -1;
     host->stage.buffer = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
     error = roce_passing_init(&host->passing);
     if (!error && !host->stage.buffer)

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 
+#include "loop/descriptors.h"
 #include "roce/io/roce_packet.h"
 
 enum { TURN_PACKETS = 4 * UDP_BATCH_PACKETS /* that a turn sends */ };
@@ -148,6 +149,26 @@ int roce_pair_connect(struct endpoint_roce *e, struct rddp_qp *qp, const struct 
     return 0;
 }
 
+/* --- the socket of a poller --------------------------------------------------------------------------------------- */
+
+int roce_pair_stay_out(struct endpoint_roce *e, bool out)
+{
+    if (out) {
+        e->out = roce_pair_polled(e);
+        reactor_rest(&e->endpoint.loop->reactor, &e->out->watch);
+    } else if (e->out) {
+        roce_socket_rouse(e->out);
+        e->out = NULL;
+    }
+    return 0;
+}
+
+void roce_pair_leave_socket(struct endpoint_roce *e)
+{
+    if (e->out && e->slot->port->host && descriptors_are_ours())
+        (void)roce_pair_stay_out(e, false);
+}
+
 /* --- out --------------------------------------------------------------------------------------------------------- */
 
 bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
@@ -247,4 +268,27 @@ void roce_pair_take(struct endpoint_roce *e, const struct roce_run *run, uint64_
     } else {
         take_packets(e, run, ANSWERS | REQUESTS, now_us);
     }
+}
+
+/* --- what was counted ----------------------------------------------------------------------------------------------
+ */
+
+struct rddp_ib_counters roce_pair_counters(const struct endpoint_roce *e)
+{
+    const struct rc_pair *pair = &e->pair;
+    struct rddp_ib_counters counters = {
+        .resent = pair->requester.counters.resent,
+        .undone = pair->requester.counters.undone,
+        .timeouts = pair->requester.counters.timeouts,
+        .naks = pair->requester.counters.naks,
+        .not_ready = pair->requester.counters.not_ready,
+        .duplicates = pair->responder.duplicates,
+        .gaps = pair->responder.gaps,
+        .not_ready_here = pair->responder.not_ready,
+        .wrong_icrc = e->wrong_icrc,
+        .wrong_peer = e->wrong_peer,
+    };
+
+    roce_port_count(e->slot->port, &counters);
+    return counters;
 }

@@ -44,6 +44,7 @@ struct endpoint_roce {
     struct roce_call call;
     struct roce_socket *home;   /* by which packets to the peer leave */
     struct roce_socket *socket; /* by which the peer's last packets came; NULL: none have come */
+    struct roce_socket *out;    /* that is out of the epoll set, since this queue pair is polled; or NULL */
     struct roce_address local, peer;
     struct sockaddr_storage to; /* the peer, with the port that packets are sent to now */
     struct icrc_path path;      /* of those packets */
@@ -58,6 +59,20 @@ struct endpoint_roce {
     bool sends_together;        /* what left last could have left with more, in one call */
     uint64_t wrong_icrc, wrong_peer;
 };
+
+/* The socket that a poller asks: by which the peer's last packets came; before there are any, by which ours leave; or
+ * NULL. */
+static inline struct roce_socket *roce_pair_polled(const struct endpoint_roce *e)
+{
+    return e->socket ? e->socket : e->home;
+}
+
+/* As stay_out() of struct endpoint_kind, for that socket. roce_pair_leave_socket(): the queue pair needs it no more,
+ * but others at the port may. */
+int roce_pair_stay_out(struct endpoint_roce *e, bool out);
+void roce_pair_leave_socket(struct endpoint_roce *e);
+
+struct rddp_ib_counters roce_pair_counters(const struct endpoint_roce *e);
 
 /* Connects: from now on the peer's requests are executed. rc_pair_begin() was called; of *attr all members count but
  * `state`, `access` and addresses. Returns 0; -ENOMEM; or what roce_pair_set_path() does. */
