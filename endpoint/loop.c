@@ -121,7 +121,7 @@ bool loop_has_sleepers(const struct loop *loop)
 {
     uint32_t sleepers = atomic_load(&loop->batch.sleepers), threads = !loop->context->manual;
 
-    return sleepers > threads || (threads && (!atomic_load(&loop->parked) || loop_is_relied_on(loop)));
+    return sleepers > threads || (threads && !atomic_load(&loop->parked));
 }
 
 bool loop_is_asked(const struct loop *loop)

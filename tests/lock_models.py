@@ -316,8 +316,21 @@ def resting(counts_first=True, rouses=True, locked=True):
                  lambda regs, last: "a link is out of the epoll set while a thread sleeps" if last["out"] else None)
 
 
+def resting_beside_park(unparks_first=True, rouses=True, locked=True):
+    """The same while the only thread that could sleep there is parked: it says that it is not, then puts the link back."""
+    poller = [("lock", "lock", "_"), ("load", "parked", "p", "rlx"), ("if", lambda r: r["p"], 1),
+              ("store", "out", 1, "rlx"), ("store", "lock", 0, "rel")]
+    leaves = [("store", "parked", 0, "sc")]
+    puts_back = [("store", "out", 0, "rlx")] if rouses else []
+    if locked:
+        puts_back = [("lock", "lock", "_")] + puts_back + [("store", "lock", 0, "rel")]
+    return Model({"lock": 0, "parked": 1, "out": 0},
+                 [poller, poller, leaves + puts_back if unparks_first else puts_back + leaves],
+                 lambda regs, last: "a link is out of the epoll set while the thread sleeps" if last["out"] else None)
+
+
 HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish(), places(), waiters(),
-         resting())
+         resting(), resting_beside_park())
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
     "a look-up that may be older than the entry": epochs(look="acq"),
@@ -350,6 +363,9 @@ FAILS = {
     "a sleeper that counts after it put the link back": resting(counts_first=False),
     "a sleeper that does not put the link back": resting(rouses=False),
     "a link that is put back without the lock": resting(locked=False),
+    "a thread that leaves the park after it put the link back": resting_beside_park(unparks_first=False),
+    "a thread that leaves the park and does not put the link back": resting_beside_park(rouses=False),
+    "a thread that puts the link back without the lock": resting_beside_park(locked=False),
 }
 CODE = {
     "core/epoch.c": ["atomic_store(&reader->epoch, atomic_load(&epochs->now));", "return atomic_fetch_add(&epochs->now, 1) + 1;",
@@ -364,11 +380,10 @@ CODE = {
     "core/mw.c": ["window->key = bind->key;\n    window->valid = region;",
                   "if (!epoch_is_over(&table->epochs, window->retired) || window->sending)\n        return FAULT_NOT_NOW;"],
     "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
-    "endpoint/endpoint_link.c": ["!link_can_rest(endpoint->link) || atomic_load(&loop->batch.sleepers))\n        return;\n"
-                                 "    loop->resting = endpoint;"],
-    "drive/drive.c": ["batch_sleep(&context->loop[i]);\n        rouse(&context->loop[i]);",
-                      "batch_sleep(known->loop);\n        rouse(known->loop);",
-                      "loop_lock(loop);\n    loop_rouse(loop);\n    loop_unlock(loop);"],
+    "endpoint/endpoint.c": ["loop_has_sleepers(loop) || endpoint->kind->stay_out(endpoint, true))\n        return;\n"
+                            "    loop->resting = endpoint;"],
+    "drive/drive.c": ["batch_sleep(&context->loop[i]);\n        loop_lock_and_rouse(&context->loop[i]);",
+                      "batch_sleep(known->loop);\n        loop_lock_and_rouse(known->loop);"],
     "drive/doorbell_batch.c": ["while (!atomic_compare_exchange_weak(&batch->waiting, &first, qp));",
                                "return atomic_load(&batch->sleepers) && atomic_load(&batch->watch) == none &&",
                                "atomic_store(&batch->watch, BATCH_UNWATCHED);\n    return batch_is_empty(batch);",
@@ -381,9 +396,12 @@ CODE = {
     "loop/doorbell.h": ["!(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD)",
                         "return atomic_compare_exchange_strong(&doorbell->word, &word, 0) || doorbell_answer(doorbell);"],
     "loop/doorbell.c": ["atomic_fetch_and(&doorbell->word, ~(uint32_t)DOORBELL_RUNG);"],
-    "drive/thread.c": ["atomic_store(&loop->parked, true);\n        if (!loop_is_relied_on(loop))",
+    "drive/thread.c": ["loop_lock(loop);\n    loop_rouse(loop);\n    loop_unlock(loop);",
+                       "atomic_store(&loop->parked, false);\n    loop_lock_and_rouse(loop);",
+                       "atomic_store(&loop->parked, true);\n        if (!loop_is_relied_on(loop))",
                        "return atomic_load(&loop->context->armings) != stats->armings;"],
-    "endpoint/loop.c": ["atomic_load(&context->armings) != atomic_load_explicit(&loop->polled.armings, memory_order_relaxed);"],
+    "endpoint/loop.c": ["return sleepers > threads || (threads && !atomic_load(&loop->parked));",
+                        "atomic_load(&context->armings) != atomic_load_explicit(&loop->polled.armings, memory_order_relaxed);"],
     "core/qp.c": ["atomic_store_explicit(&qp->sq.head, head + n, memory_order_release);",
                   "return qp->attr.send_depth - atomic_load_explicit(&qp->sq.taken, memory_order_acquire);"],
     "core/complete.c": ["atomic_load_explicit(&qp->sq.head, memory_order_acquire)"],

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* polled_park.c - beside a parked thread, too, the socket that a poller asks leaves the epoll set, and is back when the
+ * poller is gone: that of a stream, and that of queue pairs of RoCE, which share it. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/container.h"
+#include "endpoint/objects.h"
+#include "roce/io/roce_host.h"
+#include "roce/io/roce_pair.h"
+#include "tests/suite/lib/by_hand.h"
+#include "tests/suite/lib/manual.h"
+
+enum {
+    WAIT_US = PAIR_WAIT_MS * 1000,
+    POLLS = 100,         /* after a message: enough for a socket to leave */
+    GONE_MS = 20,        /* a thread that finds no poller for so long has left the park */
+    SOON_US = 2000,      /* a look from the park has come by then; the thread leaves it by itself later */
+    TIMES = 3,           /* in a row that are to be in time */
+    ROUNDS = 100,        /* that a busy machine may need for that, ... */
+    LOADED_US = 5000000, /* ... unless it is busy for as long */
+    OCTETS = 8,
+    REFUSED = 1 << 20,
+    FDS = 64, /* that a process of this test has */
+};
+
+/* The end that polls, and who speaks to it. */
+static struct polled {
+    struct rddp_context *context;
+    struct rddp_cq *cq;
+    void (*hear)(void); /* has a message for it sent */
+} polled;
+
+static pthread_t speaker;
+static atomic_bool is_asked, is_over; /* the speaker, for a message; it may end */
+static struct rddp_comp_channel *channel;
+static struct rddp_cq *beside;   /* of the same context; nothing ever comes to it */
+static struct hands pair, other; /* two pairs of queue pairs between the same contexts, at the same sockets */
+
+static atomic_int refused; /* additions to an epoll set that the system refuses from now on */
+
+/* In front of the C library's, or of a sanitizer's, for the library as well. */
+int epoll_ctl(int set, int what, int fd, struct epoll_event *event)
+{
+    static _Atomic(void *) next;
+    int (*call)(int, int, int, struct epoll_event *);
+    void *found = atomic_load(&next);
+
+    if (what == EPOLL_CTL_ADD && atomic_load(&refused) > 0 && atomic_fetch_sub(&refused, 1) > 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    if (!found)
+        atomic_store(&next, found = dlsym(RTLD_NEXT, "epoll_ctl"));
+    memcpy(&call, &found, sizeof(call));
+    return call(set, what, fd, event);
+}
+
+/* Speaks when it is asked to, so that the poller polls when the message comes. */
+static void *speak(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&is_over))
+        if (atomic_exchange(&is_asked, false))
+            polled.hear();
+        else
+            sched_yield();
+    return NULL;
+}
+
+static void begin(void)
+{
+    is_over = is_asked = false;
+    channel = rddp_create_comp_channel(polled.context);
+    beside = rddp_create_cq(polled.context, 4, NULL, channel);
+    assert_non_null(beside);
+    assert_int_equal(pthread_create(&speaker, NULL, speak, NULL), 0);
+}
+
+static void end(void)
+{
+    is_over = true;
+    pthread_join(speaker, NULL);
+    assert_int_equal(rddp_destroy_cq(beside), 0);
+    assert_int_equal(rddp_destroy_comp_channel(channel), 0);
+}
+
+/* --- a stream ------------------------------------------------------------------------------------------------------
+ */
+
+static void stream_hear(void)
+{
+    manual_send(&here, &there);
+}
+
+static int stream_open(void **state)
+{
+    manual_open(state);
+    polled = (struct polled){there.context, there.cq, stream_hear};
+    begin();
+    return 0;
+}
+
+static int stream_close(void **state)
+{
+    end();
+    return manual_close(state);
+}
+
+/* --- RoCE ----------------------------------------------------------------------------------------------------------
+ */
+
+/* What was sent before completes when its peer is polled again. */
+static void hear_from(struct hands *h)
+{
+    struct rddp_wc wc;
+
+    while (rddp_poll_cq(h->end[0].cq, 1, &wc))
+        continue;
+    hand_receive(&h->end[1], 0, 0, OCTETS);
+    hand_post(&h->end[0], &h->end[1], RDDP_WR_SEND, 0, OCTETS, 0);
+}
+
+static void pair_hear(void)
+{
+    hear_from(&pair);
+}
+
+static int roce_open(void **state)
+{
+    (void)state;
+    hands_open(&pair, RDDP_QPT_RC, "127.0.0.1");
+    other = pair;
+    hands_make(&pair);
+    hands_connect(&pair);
+    hands_make(&other);
+    hands_connect(&other);
+    polled = (struct polled){pair.end[1].context, pair.end[1].cq, pair_hear};
+    begin();
+    return 0;
+}
+
+static int roce_close(void **state)
+{
+    (void)state;
+    end();
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(rddp_destroy_qp(other.end[i].qp), 0);
+    hands_close(&pair);
+    return 0;
+}
+
+/* --- both ----------------------------------------------------------------------------------------------------------
+ */
+
+static void take_by_poll(void)
+{
+    uint64_t began_us = reactor_now_us();
+    struct rddp_wc wc;
+
+    while (!rddp_poll_cq(polled.cq, 1, &wc))
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+}
+
+/* Without a poll that drives the loop: the thread has to. Returns how long it took. */
+static uint64_t take_from_thread(void)
+{
+    uint64_t began_us = reactor_now_us(), took_us = 0;
+    struct rddp_wc wc;
+
+    while (!cq_poll(&polled.cq->cq, &wc, 1)) {
+        took_us = reactor_now_us() - began_us;
+        assert_true(took_us < WAIT_US);
+    }
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    return took_us;
+}
+
+/* Messages for a poller until the thread is parked, and the socket out. */
+static void poll_until_out(void)
+{
+    const struct loop *loop = polled.context->loop;
+    uint64_t began_us = reactor_now_us();
+    struct rddp_wc wc;
+
+    do {
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+        atomic_store(&is_asked, true);
+        take_by_poll();
+        for (int i = 0; i < POLLS; i++)
+            assert_int_equal(rddp_poll_cq(polled.cq, 1, &wc), 0);
+    } while (!loop->resting);
+}
+
+static void messages_go_on(void **state)
+{
+    (void)state;
+    poll_until_out();
+    for (int i = 0; i < POLLS; i++) {
+        polled.hear();
+        take_by_poll();
+    }
+}
+
+static void it_is_back_for_the_thread(void **state)
+{
+    (void)state;
+    poll_until_out();
+    poll(NULL, 0, GONE_MS);
+    assert_null(polled.context->loop->resting);
+    polled.hear();
+    (void)take_from_thread();
+}
+
+/* The thread leaves the park at once, without a look. */
+static void it_is_back_when_a_cq_is_armed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        poll_until_out();
+        assert_int_equal(rddp_req_notify_cq(beside, false), 0);
+        polled.hear();
+        (void)take_from_thread();
+    }
+}
+
+/* What comes right behind the last poll waits for a look, as it does beside a socket in the set. */
+static void a_look_finds_it(void **state)
+{
+    uint64_t began_us = reactor_now_us();
+    int times = 0;
+
+    (void)state;
+    for (int round = 0; round < ROUNDS && times < TIMES; round++) {
+        if (reactor_now_us() - began_us > LOADED_US)
+            skip();
+        poll_until_out();
+        polled.hear();
+        times = take_from_thread() < SOON_US ? times + 1 : 0;
+    }
+    assert_int_equal(times, TIMES);
+}
+
+/* None that sleeps in rddp_progress() is passed over, and none leaves beside it. */
+static void a_sleeper_beside_the_thread(void **state)
+{
+    struct loop *loop = polled.context->loop;
+    struct rddp_wc wc;
+
+    (void)state;
+    poll_until_out();
+    atomic_fetch_add(&loop->batch.sleepers, 1);
+    loop_lock(loop);
+    endpoint_rouse(loop->resting);
+    loop_unlock(loop);
+    for (int i = 0; i < POLLS; i++)
+        assert_int_equal(rddp_poll_cq(polled.cq, 1, &wc), 0);
+    assert_null(loop->resting);
+    atomic_fetch_sub(&loop->batch.sleepers, 1);
+}
+
+static void the_end_of_its_queue_pair(void **state)
+{
+    (void)state;
+    poll_until_out();
+    if (polled.hear == pair_hear) {
+        assert_int_equal(rddp_destroy_qp(pair.end[1].qp), 0);
+        pair.end[1].qp = NULL;
+        poll(NULL, 0, GONE_MS);
+        hear_from(&other);
+        (void)take_from_thread();
+        return;
+    }
+    assert_int_equal(rddp_disconnect(here.qp), 0);
+    manual_event(&here, RDDP_EVENT_DISCONNECTED);
+    manual_event(&there, RDDP_EVENT_DISCONNECTED);
+}
+
+/* --- RoCE alone ----------------------------------------------------------------------------------------------------
+ */
+
+static void another_pair_at_the_socket(void **state)
+{
+    (void)state;
+    poll_until_out();
+    hear_from(&other);
+    take_by_poll();
+    hear_from(&other);
+    (void)take_from_thread();
+}
+
+/* Packets come by another socket from now on: that one is polled, and the thread's set has the first one again. */
+static void packets_come_by_another_socket(void **state)
+{
+    struct loop *loop = polled.context->loop;
+    struct endpoint_roce *e;
+    struct roce_socket *before;
+    struct rddp_wc wc;
+
+    (void)state;
+    poll_until_out();
+    loop_lock(loop);
+    e = container_of(loop->hot, struct endpoint_roce, endpoint);
+    before = roce_pair_polled(e);
+    e->socket = before == &e->slot->port->own ? &e->slot->port->host->shared : &e->slot->port->own;
+    loop_unlock(loop);
+    for (int i = 0; i < 2; i++) /* one of them may be one that asks all */
+        assert_int_equal(rddp_poll_cq(polled.cq, 1, &wc), 0);
+    loop_lock(loop);
+    assert_ptr_not_equal(e->out, before);
+    assert_false(before->watch.rests);
+    loop_unlock(loop);
+    pair_hear();
+    take_by_poll();
+}
+
+/* How many sockets of the polled end are shut out of the epoll set? */
+static unsigned count_shut_out(void)
+{
+    struct loop *loop = polled.context->loop;
+    unsigned count = 0;
+
+    loop_lock(loop);
+    for (const struct roce_port *port = loop->roce->ports; port; port = port->next) {
+        count += port->own.is_shut_out;
+        for (uint32_t i = 0; i < port->homes; i++)
+            count += port->home[i].is_shut_out;
+    }
+    loop_unlock(loop);
+    return count;
+}
+
+/* The system takes the socket back only after some time: it is asked meanwhile, for all queue pairs that share it. */
+static void the_set_is_full(void **state)
+{
+    (void)state;
+    poll_until_out();
+    refused = REFUSED;
+    poll(NULL, 0, 1); /* its queue pair is not asked any more, and the thread looks */
+    hear_from(&other);
+    (void)take_from_thread();
+    pair_hear();
+    (void)take_from_thread();
+    assert_true(refused < REFUSED);
+    refused = 0;
+    pair_hear();
+    (void)take_from_thread();
+    for (int ms = 0; count_shut_out(); ms++) {
+        assert_true(ms < PAIR_WAIT_MS);
+        poll(NULL, 0, 1);
+    }
+}
+
+static void the_set_is_full_at_its_end(void **state)
+{
+    (void)state;
+    poll_until_out();
+    refused = REFUSED;
+    assert_int_equal(rddp_destroy_qp(pair.end[1].qp), 0);
+    pair.end[1].qp = NULL;
+    hear_from(&other);
+    (void)take_from_thread();
+    assert_true(refused < REFUSED);
+    refused = 0;
+}
+
+/* Descriptors in this epoll set. */
+static int count_watched(int set)
+{
+    char path[64], line[256];
+    int count = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", set);
+    file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file))
+        count += !strncmp(line, "tfd:", 4);
+    if (file)
+        fclose(file);
+    return file ? count : -1;
+}
+
+/* The program closes all descriptors, and its own epoll set gets the number of ours before the thread looks. */
+static void run_closer(void)
+{
+    int set, own;
+
+    roce_open(NULL);
+    set = polled.context->loop->reactor.epoll_fd;
+    poll_until_out(); /* a look comes half a millisecond later */
+    closefrom(STDERR_FILENO + 1);
+    own = epoll_create1(0);
+    if (own != set && dup2(own, set) != set)
+        _exit(1);
+    while (eventfd(0, 0) < FDS)
+        continue;
+    poll(NULL, 0, GONE_MS);
+    _exit(count_watched(set) != 0);
+}
+
+static void the_set_is_the_programs(void **state)
+{
+    int status;
+    pid_t child;
+
+    (void)state;
+    hands_skip_without_threads_in_children();
+    for (int i = 0; i < TIMES; i++) {
+        child = fork();
+        if (!child)
+            run_closer();
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
+#define OVER_STREAM(test) \
+    { \
+#test ", stream", test, stream_open, stream_close, NULL \
+    }
+#define OVER_ROCE(test) \
+    { \
+#test ", RoCE", test, roce_open, roce_close, NULL \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        OVER_STREAM(messages_go_on),
+        OVER_STREAM(it_is_back_for_the_thread),
+        OVER_STREAM(it_is_back_when_a_cq_is_armed),
+        OVER_STREAM(a_look_finds_it),
+        OVER_STREAM(a_sleeper_beside_the_thread),
+        OVER_STREAM(the_end_of_its_queue_pair),
+        OVER_ROCE(messages_go_on),
+        OVER_ROCE(it_is_back_for_the_thread),
+        OVER_ROCE(it_is_back_when_a_cq_is_armed),
+        OVER_ROCE(a_look_finds_it),
+        OVER_ROCE(a_sleeper_beside_the_thread),
+        OVER_ROCE(the_end_of_its_queue_pair),
+        OVER_ROCE(another_pair_at_the_socket),
+        OVER_ROCE(packets_come_by_another_socket),
+        OVER_ROCE(the_set_is_full),
+        OVER_ROCE(the_set_is_full_at_its_end),
+        cmocka_unit_test(the_set_is_the_programs),
+    };
+
+    return cmocka_run_group_tests_name("polled_park", tests, NULL, NULL);
+}
