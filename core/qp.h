@@ -400,8 +400,9 @@ void qp_settle(struct qp *qp);
 enum fault qp_place(struct qp *qp, const struct seg *seg);
 
 /* Places and delivers a segment in order that is a whole Write or Send and goes straight to its place. Returns false,
- * and has changed nothing, if it is not that simple, or wrong: qp_place() knows. The queue pair may have failed: a CQ
- * was full. Only while qp_takes_whole(): it neither waits for anything nor has anything to do. */
+ * and has changed nothing but octets of a Write's memory on demand, if it is not that simple, or wrong: qp_place()
+ * knows. The queue pair may have failed: a CQ was full. Only while qp_takes_whole(): it neither waits for anything nor
+ * has anything to do. */
 bool qp_take_whole(struct qp *qp, const struct seg *seg);
 bool qp_takes_whole(const struct qp *qp);
 

@@ -119,6 +119,32 @@ static void test_scatter(void **state)
     }
 }
 
+/* A receive of as many pieces as one may have, all of them used. */
+static void test_most_pieces(void **state)
+{
+    enum { EACH = 4, TOTAL = EACH * QP_SGE_MAX };
+    struct qp_attr attr = side_attr(&e);
+    struct rddp_sge sge[QP_SGE_MAX];
+    uint8_t out[TOTAL];
+
+    (void)state;
+    attr.recv_sge = QP_SGE_MAX;
+    side_fini(&s);
+    side_open(&s, &e, &attr);
+    engine_remember(&e);
+    pattern(out, TOTAL, 1);
+    for (uint32_t i = 0; i < QP_SGE_MAX; i++) {
+        uint32_t at = TOTAL - EACH * (i + 1);
+
+        sge[i] = piece_of(local, at, EACH);
+        memcpy(want_of(&e, local) + at, out + EACH * i, EACH);
+    }
+    assert_int_equal(post_recv(&s, 5, sge, QP_SGE_MAX), 0);
+    assert_int_equal(arrive(&s, a_send(1, 0, out, TOTAL, SEG_LAST)), FAULT_NONE);
+    assert_int_equal(expect_wc(&s.recv_cq, 5, RDDP_WC_SUCCESS).byte_len, TOTAL);
+    engine_expect(&e);
+}
+
 /* A Send of one segment fills its receive as one of several segments does, up to the last octet, and both
  * count the same messages and octets. */
 static void test_whole(void **state)
@@ -211,8 +237,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STAGE_TEST(test_write),      STAGE_TEST(test_empty_tagged), STAGE_TEST(test_empty_send),
-        STAGE_TEST(test_empty_read), STAGE_TEST(test_scatter),      STAGE_TEST(test_srq_domain),
-        STAGE_TEST(test_longest),    STAGE_TEST(test_whole),
+        STAGE_TEST(test_empty_read), STAGE_TEST(test_scatter),      STAGE_TEST(test_most_pieces),
+        STAGE_TEST(test_srq_domain), STAGE_TEST(test_longest),      STAGE_TEST(test_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
