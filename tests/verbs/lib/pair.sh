@@ -31,7 +31,7 @@ verdict() { # NAME FAILURE-OR-NOTHING
     else
         failed=$((failed + 1))
         printf '%-24s %s FAIL: %s\n' "$1" $device "$2"
-        tail -n 8 "$tmp/server" "$tmp/client" 2>/dev/null | sed 's/^/      | /'
+        tail -n 30 "$tmp/server" "$tmp/client" 2>/dev/null | sed 's/^/      | /'
     fi
 }
 
