@@ -26,7 +26,7 @@
 
 enum { SMALL = 8, SOURCE = 64 /* where the small ones lie */, LARGE = 1 << 20 };
 enum { UNDER_WAY = 16, LIST = 32, WINDOW = 256, DEPTH = 512, CQ_DEPTH = 2048 };
-enum { WRITE_OCTETS = BTH_OCTETS + 16 + SMALL + ICRC_OCTETS /* of a packet; its acknowledgement follows it */ };
+enum { WRITE_OCTETS = BTH_OCTETS + RETH_OCTETS + SMALL + ICRC_OCTETS /* of a packet */ };
 enum { RAW_AHEAD = 64, RAW_ANSWER = 16, RAW_PORT = 40791, IWARP_PORT = 40792 };
 
 enum traffic { RAW, RAW_TRIP, RAW_PAIRS, WRITE, SEND, READ, WRITES, ONE_WRITE, TRIP };
@@ -342,7 +342,7 @@ static bool is_raw(const struct roce_job *job)
     return job->traffic == RAW || job->traffic == RAW_TRIP || job->traffic == RAW_PAIRS;
 }
 
-/* Packets of the batch that goes each way: a request, and the acknowledgement that leaves with it. */
+/* Packets of an answer, and of what it answers on a trip: a request, and the acknowledgement that leaves with it. */
 static uint32_t batch_of_trip(const struct roce_job *job)
 {
     return job->traffic == RAW_PAIRS ? 2 : 1;
@@ -357,10 +357,9 @@ static void run_passive(const struct roce_job *job)
 {
     struct sockaddr_in own = roce_address_of(true, RAW_PORT);
 
-    if (job->traffic == RAW)
-        raw_udp_answer(&own, RAW_ANSWER, 1, raw_is_ready, &board->over);
-    else if (is_raw(job))
-        raw_udp_answer(&own, job->octets, batch_of_trip(job), raw_is_ready, &board->over);
+    if (is_raw(job))
+        raw_udp_answer(&own, job->traffic == RAW ? RAW_ANSWER : job->octets, batch_of_trip(job), raw_is_ready,
+                       &board->over);
     else
         roce_passive(job);
     _exit(0);

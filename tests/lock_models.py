@@ -302,35 +302,23 @@ def waiters(locked=True, looks_again=True):
 
 
 
-def resting(counts_first=True, rouses=True, locked=True):
+def resting(parked=False, says_first=True, rouses=True, locked=True):
     """A poller, which drives the loop, takes a link out of the epoll set; who wants to sleep there counts as a sleeper, then puts
-    the link back under the loop's lock."""
-    poller = [("lock", "lock", "_"), ("load", "sleepers", "s", "rlx"), ("if", lambda r: not r["s"], 1),
+    the link back under the loop's lock. parked: the same while the only thread that could sleep there is in the park; it says
+    that it has left, then puts the link back."""
+    word, rests = ("parked", lambda r: r["s"]) if parked else ("sleepers", lambda r: not r["s"])
+    poller = [("lock", "lock", "_"), ("load", word, "s", "rlx"), ("if", rests, 1),
               ("store", "out", 1, "rlx"), ("store", "lock", 0, "rel")]
-    counts = [("change", "sleepers", "_", lambda r, old: old + 1, "sc")]
+    says = [("store", word, 0, "sc") if parked else ("change", word, "_", lambda r, old: old + 1, "sc")]
     puts_back = [("store", "out", 0, "rlx")] if rouses else []
     if locked:
         puts_back = [("lock", "lock", "_")] + puts_back + [("store", "lock", 0, "rel")]
-    return Model({"lock": 0, "sleepers": 0, "out": 0},
-                 [poller, poller, counts + puts_back if counts_first else puts_back + counts],
+    return Model({"lock": 0, word: int(parked), "out": 0}, [poller, poller, says + puts_back if says_first else puts_back + says],
                  lambda regs, last: "a link is out of the epoll set while a thread sleeps" if last["out"] else None)
 
 
-def resting_beside_park(unparks_first=True, rouses=True, locked=True):
-    """The same while the only thread that could sleep there is parked: it says that it is not, then puts the link back."""
-    poller = [("lock", "lock", "_"), ("load", "parked", "p", "rlx"), ("if", lambda r: r["p"], 1),
-              ("store", "out", 1, "rlx"), ("store", "lock", 0, "rel")]
-    leaves = [("store", "parked", 0, "sc")]
-    puts_back = [("store", "out", 0, "rlx")] if rouses else []
-    if locked:
-        puts_back = [("lock", "lock", "_")] + puts_back + [("store", "lock", 0, "rel")]
-    return Model({"lock": 0, "parked": 1, "out": 0},
-                 [poller, poller, leaves + puts_back if unparks_first else puts_back + leaves],
-                 lambda regs, last: "a link is out of the epoll set while the thread sleeps" if last["out"] else None)
-
-
 HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish(), places(), waiters(),
-         resting(), resting_beside_park())
+         resting(), resting(parked=True))
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
     "a look-up that may be older than the entry": epochs(look="acq"),
@@ -360,12 +348,12 @@ FAILS = {
     "a request posted without release": places(posts="rlx"),
     "a waiter noted without the lock": waiters(locked=False),
     "a poster that looks for waiters first": waiters(looks_again=False),
-    "a sleeper that counts after it put the link back": resting(counts_first=False),
+    "a sleeper that counts after it put the link back": resting(says_first=False),
     "a sleeper that does not put the link back": resting(rouses=False),
     "a link that is put back without the lock": resting(locked=False),
-    "a thread that leaves the park after it put the link back": resting_beside_park(unparks_first=False),
-    "a thread that leaves the park and does not put the link back": resting_beside_park(rouses=False),
-    "a thread that puts the link back without the lock": resting_beside_park(locked=False),
+    "a thread that leaves the park after it put the link back": resting(parked=True, says_first=False),
+    "a thread that leaves the park and does not put the link back": resting(parked=True, rouses=False),
+    "a thread that puts the link back without the lock": resting(parked=True, locked=False),
 }
 CODE = {
     "core/epoch.c": ["atomic_store(&reader->epoch, atomic_load(&epochs->now));", "return atomic_fetch_add(&epochs->now, 1) + 1;",
