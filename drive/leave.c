@@ -30,7 +30,8 @@ static void leave_loops(struct rddp_context *context)
         loop->outs.spin = loop->carries.spin = (struct spin){false};
         batch_init(loop);
         loop->holding = 0;
-        loop->hot = loop->resting = NULL;
+        loop->hot = NULL;
+        loop->resting = NULL;
         loop->owing = NULL;
         loop->stage.owner = NULL;
         loop->stage.from = loop->stage.octets = 0;

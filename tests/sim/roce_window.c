@@ -178,7 +178,7 @@ static void rival_hears(const struct hop *hop)
         r->since_us = (double)w.now_us;
         r->until_most_s = cube_root(0.3 * r->most / 0.4);
         r->recover = r->sent;
-    } else if (!r->most) {
+    } else if (r->most == 0) {
         r->window++;
     } else {
         t = ((double)w.now_us - r->since_us) / 1e6;

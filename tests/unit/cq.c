@@ -298,7 +298,7 @@ static void test_threads(void **state)
     for (int i = 0; i < WRITERS; i++)
         assert_int_equal(pthread_create(&writer[i], NULL, write_some, (void *)(uintptr_t)&number[i]), 0);
     for (uint32_t i = 1; atomic_load(&written) < WRITERS; i++) {
-        uint32_t size = WRITERS * DEPTH << i % SIZES;
+        uint32_t size = (uint32_t)(WRITERS * DEPTH) << i % SIZES;
 
         /* The smallest has room for what both queues hold and for one that cq_forget() drops. */
         assert_ptr_equal(cq_resize(&shared, ring[i % SIZES], size, size - 1), ring[(i - 1) % SIZES]);

@@ -47,7 +47,8 @@ void fork_thread_runs(void)
 }
 
 /* A loop that has nothing to do yet sleeps here first. */
-__attribute__((weak)) int ppoll(struct pollfd *fd, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+#pragma weak ppoll
+int ppoll(struct pollfd *fd, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
     static _Atomic(void *) real;
     int (*call)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
