@@ -53,7 +53,7 @@ fuzz: ## each libFuzzer target for FUZZ_SECONDS, JOBS at once
 mutants: ## known bugs, put in one by one: a test has to fail for each (MUTANTS: so many, or a word)
 	@scripts/setup.sh build check
 	@scripts/mutants.py $(BUILD)/mutants "$(MUTANTS)"
-lint: ## layers, layout, sizes, licences, manual pages, documents, commits, cppcheck, shellcheck
+lint: ## layers, layout, sizes, licences, manual pages, documents, commits, clang, cppcheck, shellcheck
 	@scripts/setup.sh build lint
 	@scripts/lint.sh
 bench: all ## rates, latencies, files and NFS beside raw TCP and other programs: a table, build/bench.html

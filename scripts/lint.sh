@@ -74,6 +74,21 @@ headers() {
     return $bad
 }
 
+# What gcc accepts, clang may refuse, and warnings are errors: each source with the flags of the build, but without code.
+clang_reads() {
+    local build bad=0
+    build=$(mktemp -d)
+    cmake -S . -B "$build" -DCMAKE_C_COMPILER=clang --log-level=ERROR >/dev/null || bad=1
+    python3 -c '
+import json, sys
+for entry in json.load(open(sys.argv[1] + "/compile_commands.json")):
+    if "-I" + sys.argv[1] not in entry["command"]: # reads, or is, what a step of the build makes
+        print(entry["command"].partition(" -o ")[0], "-fsyntax-only", entry["file"])' "$build" |
+        sort -u | xargs -d '\n' -n 1 -P "$(nproc)" sh -c 'eval "$0"' || bad=1
+    rm -rf "$build"
+    return $bad
+}
+
 # The suppressed checks give false alarms: they lose track of what a caller frees, want a file for an anonymous mmap(),
 # and reject readdir(), which is safe in glibc. The two files with a CRC table are left out: expanding its chain of
 # enumerators takes cppcheck half a minute.
@@ -123,6 +138,7 @@ check words grep "words"
 check wording grep "wording"
 check sizes awk "sizes"
 check headers "${CC:-cc}" "headers stand alone"
+check clang_reads clang "clang"
 check skips awk "skipped tests"
 check declared python3 "declarations"
 check names python3 "names"

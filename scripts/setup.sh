@@ -19,7 +19,7 @@ declare -A packages=(
     [bench]="python3 + iproute2 valgrind iperf3 qperf ucx-utils libfabric-bin rsync curl liblwip-dev libnfs-dev
         nfs-ganesha-vfs"
     [fuzz]="clang libclang-rt-14-dev llvm +"
-    [lint]="binutils clang-format cppcheck mandoc shellcheck python3 +"
+    [lint]="binutils clang clang-format cppcheck mandoc shellcheck python3 +"
     [coverage]="gcovr +"
 )
 
