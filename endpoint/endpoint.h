@@ -75,6 +75,9 @@ struct endpoint_kind {
     void (*fill_event)(const struct endpoint *endpoint, struct rddp_event *event);
     void (*info)(const struct endpoint *endpoint, struct rddp_qp_info *info);
 
+    /* Writes what may explain that the peer answers no more, for the log. NULL: nothing but the fault says it. */
+    void (*explain)(const struct endpoint *endpoint, char *text, size_t size);
+
     /* Driver: closes what carries the connection. In a child of fork() (life->note is FAULT_FORKED) neither the parent
      * nor the peer may notice; with FAULT_CLOSED no descriptor is used. */
     void (*close)(struct endpoint *endpoint);

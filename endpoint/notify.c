@@ -39,6 +39,15 @@ static int errno_of(enum fault fault)
     }
 }
 
+static void log_unanswered(const struct endpoint *endpoint, const char *peer)
+{
+    char line[LINE], why[LINE];
+
+    fault_describe(&endpoint->life->note, line, sizeof(line));
+    endpoint->kind->explain(endpoint, why, sizeof(why));
+    context_log(endpoint->loop->context, RDDP_LOG_WARN, "%s: %s; %s", peer, line, why);
+}
+
 /* Logs the end. A peer that goes away is normal, also in the middle of a message: one that is killed leaves a FIN or a
  * RST, as chance will have it. Everything else is a warning. */
 static void notify_log_end(struct endpoint *endpoint, bool established)
@@ -56,6 +65,9 @@ static void notify_log_end(struct endpoint *endpoint, bool established)
     case FAULT_TERMINATED:
         context_log(context, RDDP_LOG_WARN, "%s: the peer ended the connection: %s 0x%04x: %s", peer,
                     endpoint->kind->termination, life->peer_term, life->peer_term_text);
+        break;
+    case FAULT_RETRY:
+        log_unanswered(endpoint, peer);
         break;
     case FAULT_LOST:
     case FAULT_OWNER:

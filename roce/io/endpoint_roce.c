@@ -205,6 +205,15 @@ static void endpoint_roce_info_of(const struct endpoint *endpoint, struct rddp_q
     roce_port_leave(e->slot->port);
 }
 
+static void endpoint_roce_explain(const struct endpoint *endpoint, char *text, size_t size)
+{
+    const struct endpoint_roce *e = endpoint_roce_of_const(endpoint);
+
+    (void)roce_port_enter(e->slot->port, true);
+    roce_pair_explain(e, text, size);
+    roce_port_leave(e->slot->port);
+}
+
 static void endpoint_roce_close(struct endpoint *endpoint)
 {
     struct endpoint_roce *e = endpoint_roce_of(endpoint);
@@ -237,6 +246,7 @@ static const struct endpoint_kind queue_pair = {
     .lost = endpoint_roce_lost,
     .fill_event = endpoint_roce_fill_event,
     .info = endpoint_roce_info_of,
+    .explain = endpoint_roce_explain,
     .close = endpoint_roce_close,
 };
 

@@ -346,7 +346,7 @@ int roce_call_reject(struct endpoint_roce *e, const void *data, uint16_t length,
 
 void roce_call_received(struct endpoint_roce *e)
 {
-    if (!e->call.conn || e->pair.life.established || !e->has_peer)
+    if (!e->call.conn || e->pair.life.established || !e->arrived_us)
         return;
     rcm_communicates(engine_of(e), &e->call.conn->conn);
     roce_cm_settle(e->call.conn->cm);

@@ -3,7 +3,9 @@
 #include "roce/io/roce_pair.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "loop/descriptors.h"
@@ -206,7 +208,7 @@ bool roce_pair_may_follow(const struct endpoint_roce *e)
 
 static void take_packet(struct endpoint_roce *e, const struct bth *b, const struct roce_run *run, uint64_t now_us)
 {
-    e->has_peer = true;
+    e->arrived_us = now_us;
     rc_pair_rx(&e->pair, b, now_us);
     e->socket = run->socket;
     learn_port(e, run->from_port);
@@ -291,4 +293,30 @@ struct rddp_ib_counters roce_pair_counters(const struct endpoint_roce *e)
 
     roce_port_count(e->slot->port, &counters);
     return counters;
+}
+
+void roce_pair_explain(const struct endpoint_roce *e, char *text, size_t size)
+{
+    const struct rddp_ib_counters c = roce_pair_counters(e);
+    const struct {
+        const char *what;
+        uint64_t count;
+    } counts[] = {
+        {"time-outs", c.timeouts},
+        {"packets sent again", c.resent},
+        {"damaged", c.wrong_icrc},
+        {"from another address", c.wrong_peer},
+        {"dropped by the socket", c.dropped},
+        {"for no queue pair", c.unowned},
+        {"passed on", c.passed},
+        {"handed over", c.handed},
+    };
+    uint16_t port = e->path.destination_port;
+    int at = e->arrived_us ? snprintf(text, size, "its last packet came %" PRIu64 " ms ago, ours go to port %u",
+                                      (reactor_now_us() - e->arrived_us) / 1000, port)
+                           : snprintf(text, size, "none of its packets have come, ours go to port %u", port);
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        if (counts[i].count && at >= 0 && (size_t)at < size)
+            at += snprintf(text + at, size - (size_t)at, ", %" PRIu64 " %s", counts[i].count, counts[i].what);
 }

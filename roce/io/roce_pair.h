@@ -54,9 +54,9 @@ struct endpoint_roce {
     bool is_fixed;              /* the peer did not answer at its own port: packets go to the common one */
     uint16_t port_before;       /* that was left after a time-out, until it is known which one answers; 0: none was */
     uint64_t undone;            /* time-outs that had been needless by then */
-    bool has_peer;              /* a packet of the peer has arrived */
     bool more;                  /* a turn ended before its work was done */
     bool sends_together;        /* what left last could have left with more, in one call */
+    uint64_t arrived_us;        /* when the peer's last packet came; 0: none have come */
     uint64_t wrong_icrc, wrong_peer;
 };
 
@@ -73,6 +73,9 @@ int roce_pair_stay_out(struct endpoint_roce *e, bool out);
 void roce_pair_leave_socket(struct endpoint_roce *e);
 
 struct rddp_ib_counters roce_pair_counters(const struct endpoint_roce *e);
+
+/* As explain() of struct endpoint_kind. */
+void roce_pair_explain(const struct endpoint_roce *e, char *text, size_t size);
 
 /* Connects: from now on the peer's requests are executed. rc_pair_begin() was called; of *attr all members count but
  * `state`, `access` and addresses. Returns 0; -ENOMEM; or what roce_pair_set_path() does. */

@@ -238,13 +238,29 @@ static void refused(void **state)
     both_fail(RDDP_WC_REM_INV_REQ_ERR);
 }
 
+static _Atomic unsigned explained;
+
+static void note_explanation(void *user, enum rddp_log_level level, const char *line)
+{
+    (void)user;
+    if (strstr(line, "acknowledged nothing, after all retries") && strstr(line, "none of its packets have come") &&
+        strstr(line, ", 3 time-outs, 2 packets sent again") && level == RDDP_LOG_WARN)
+        explained++;
+}
+
 /* ROCE-REQ-08: nothing answers at that number. */
 static void no_answer(void **state)
 {
+    struct rddp_context_attr attr;
     struct rddp_qp_info info;
 
     (void)state;
-    open_all(RDDP_QPT_RC, "127.0.0.1");
+    explained = 0;
+    rddp_context_attr_init(&attr);
+    attr.log = note_explanation;
+    attr.log_level = RDDP_LOG_WARN;
+    hands_open_with(&h, RDDP_QPT_RC, "127.0.0.1", &attr);
+    hands_make(&h);
     h.ib.timeout = 8; /* 1 ms */
     h.ib.retry_cnt = 2;
     hand_connect(&h, 0, rddp_qp_num(h.end[1].qp)); /* which stays in RESET */
@@ -254,6 +270,7 @@ static void no_answer(void **state)
     assert_int_equal(info.ib.timeouts, 3);
     assert_int_equal(info.state, RDDP_QP_ERROR);
     hands_close(&h);
+    assert_int_equal(explained, 1);
 }
 
 /* Nor that soon: the least time-out of all is shorter than a process may have to wait for a processor. */
