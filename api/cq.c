@@ -223,8 +223,10 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
     }
     if (!got && n)
         pthread_testcancel(); /* nothing is held, and nothing lost */
-    if (!got && n && cq->cq.overflowed)
-        return -EOVERFLOW;
+    if (!got && n && cq->cq.overflowed) {
+        got = cq_poll(&cq->cq, wc, (uint32_t)n); /* what was in front of the loss may have come since */
+        return got ? (int)got : -EOVERFLOW;
+    }
     return (int)got;
 }
 

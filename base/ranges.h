@@ -13,8 +13,8 @@ struct range {
 };
 
 struct ranges {
-    struct range range[RANGES_MAX];
     uint32_t count;
+    struct range range[RANGES_MAX];
 };
 
 /* Adds [from, to). Returns false and changes nothing if that would need more than RANGES_MAX intervals. */

@@ -2,6 +2,8 @@
 /* complete.c - completes requests in posting order, or fails the queue pair and flushes all of them. */
 #include "core/qp_inner.h"
 
+enum { RUN = 32 /* requests that complete while the CQ is locked */ };
+
 /* --- completion ---------------------------------------------------------------------------------------------- */
 
 static const enum rddp_wc_opcode completed[] = {
@@ -23,10 +25,9 @@ static bool is_silent(const struct qp *qp, const struct send *s)
     return !(s->flags & RDDP_SEND_SIGNALED) && !qp->attr.signal_all;
 }
 
-/* Pushes the completion of a request. Returns false if the CQ is full. */
-static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status status)
+static inline struct rddp_wc wc_of(const struct qp *qp, const struct send *s, enum rddp_wc_status status)
 {
-    struct rddp_wc wc = {
+    return (struct rddp_wc){
         .wr_id = s->wr_id,
         .status = status,
         .opcode = completed[s->opcode],
@@ -35,8 +36,6 @@ static bool push_send(struct qp *qp, const struct send *s, enum rddp_wc_status s
         .qp_num = qp->attr.number,
         .control_length = s->opcode == RDDP_WR_RDMA_READ ? s->response_length : 0,
     };
-
-    return cq_push(qp->attr.send_cq, &wc, false, &qp->sq.taken);
 }
 
 static void complete_give_back(struct qp *qp, uint32_t places)
@@ -57,25 +56,46 @@ static bool complete_is_done(const struct qp *qp, const struct send *s)
            (s->state == SEND_QUEUED && s->end <= qp->tx_pos);
 }
 
+static bool add_success(struct cq_writer *w, struct qp *qp, const struct send *s)
+{
+    struct rddp_wc *place = cq_add(w, false, &qp->sq.taken);
+
+    if (place)
+        *place = wc_of(qp, s, RDDP_WC_SUCCESS);
+    return place;
+}
+
+/* Completes requests, up to RUN of them, whose completions are seen together. Returns how many; RUN + 1: the CQ is
+ * full. */
+static uint32_t retire_run(struct qp *qp, uint32_t head)
+{
+    struct cq_writer w = {.cq = qp->attr.send_cq};
+    uint32_t silent = 0, n = 0;
+
+    for (; n < RUN && qp->sq.tail != head; n++) {
+        const struct send *s = sq_at(qp, qp->sq.tail);
+
+        if (!complete_is_done(qp, s))
+            break;
+        qp->sq.tail++;
+        if (is_silent(qp, s))
+            silent++;
+        else if (!add_success(&w, qp, s))
+            n = RUN;
+    }
+    complete_give_back(qp, silent); /* whoever polls a completion may post to the places of all that came before */
+    cq_show(&w);
+    return n;
+}
+
 enum fault sq_retire(struct qp *qp)
 {
-    uint32_t silent = 0, head = atomic_load_explicit(&qp->sq.head, memory_order_acquire);
+    uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_acquire), n;
 
-    while (qp->sq.tail != head && complete_is_done(qp, sq_at(qp, qp->sq.tail))) {
-        const struct send *s = sq_at(qp, qp->sq.tail++);
-
-        if (is_silent(qp, s)) {
-            silent++;
-            continue;
-        }
-        /* Whoever polls a completion may post to the places of all that came before. */
-        complete_give_back(qp, silent);
-        silent = 0;
-        if (!push_send(qp, s, RDDP_WC_SUCCESS))
-            return qp_fail_cq(qp);
-    }
-    complete_give_back(qp, silent);
-    return FAULT_NONE;
+    do
+        n = retire_run(qp, head);
+    while (n == RUN);
+    return n < RUN ? FAULT_NONE : qp_fail_cq(qp);
 }
 
 bool qp_waits_for_spans(const struct qp *qp)
@@ -111,10 +131,12 @@ static void flush_sends(struct qp *qp)
 
     while (qp->sq.tail != head) {
         struct send *s = sq_at(qp, qp->sq.tail++);
+        struct rddp_wc wc;
 
         if (s->state == SEND_WAITING)
             expire_sink(qp, s);
-        push_send(qp, s, s->status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : s->status);
+        wc = wc_of(qp, s, s->status == RDDP_WC_SUCCESS ? RDDP_WC_WR_FLUSH_ERR : s->status);
+        cq_push(qp->attr.send_cq, &wc, false, &qp->sq.taken);
     }
     qp->sq.next = head;
     qp->reads.tail = qp->reads.head;

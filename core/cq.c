@@ -24,6 +24,46 @@ void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, 
     atomic_init(&cq->overflowed, false);
 }
 
+static void cq_give_back(_Atomic uint32_t *taken, uint32_t places)
+{
+    if (taken)
+        atomic_fetch_sub_explicit(taken, places, memory_order_release);
+}
+
+/* Is there a place for one more? After a lost completion none may follow: a reader would not notice the gap. */
+static inline bool cq_has_place(struct cq_writer *w)
+{
+    struct cq *cq = w->cq;
+
+    if (w->overran || atomic_load_explicit(&cq->overflowed, memory_order_relaxed))
+        return false;
+    w->overran = w->head - atomic_load_explicit(&cq->tail, memory_order_acquire) >= cq->cqe;
+    return !w->overran;
+}
+
+static inline __attribute__((always_inline)) struct rddp_wc *writer_add(struct cq_writer *w, bool solicited,
+                                                                        _Atomic uint32_t *taken)
+{
+    struct cq *cq = w->cq;
+    struct cq_entry *entry;
+
+    if (!w->is_writing) {
+        spin_lock(&cq->writing);
+        w->is_writing = true;
+        w->head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+    }
+    if (!cq_has_place(w)) {
+        w->wakes = true; /* also who waits for a solicited one: it is to find `overflowed` */
+        cq_give_back(taken, 1);
+        return NULL;
+    }
+    w->wakes |= solicited;
+    entry = &cq->ring[w->head++ & (cq->size - 1)];
+    __builtin_prefetch(&cq->ring[(w->head + 1) & (cq->size - 1)], 1); /* last used a whole ring ago */
+    entry->taken = taken;
+    return &entry->wc;
+}
+
 /* Must an event be made now? Disarms the CQ if so. Called with `writing` held. */
 static bool disarm(struct cq *cq, bool solicited)
 {
@@ -35,48 +75,54 @@ static bool disarm(struct cq *cq, bool solicited)
     return cq->notify != NULL;
 }
 
-static void cq_give_back(_Atomic uint32_t *taken, uint32_t places)
+static void stamp(struct cq *cq, uint32_t from, uint32_t to)
 {
-    if (taken)
-        atomic_fetch_sub_explicit(taken, places, memory_order_release);
+    uint64_t now_ns = cq->clock_ns();
+
+    for (; from != to; from++)
+        cq->ring[from & (cq->size - 1)].wc.timestamp_ns = now_ns;
 }
 
-/* After a lost completion none may follow: a reader would not notice the gap. Called with `writing` held. */
-static bool cq_append(struct cq *cq, const struct rddp_wc *wc, _Atomic uint32_t *taken)
+static inline __attribute__((always_inline)) void writer_show(struct cq_writer *w)
 {
-    uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+    struct cq *cq = w->cq;
+    bool wake;
 
-    if (atomic_load_explicit(&cq->overflowed, memory_order_relaxed))
-        return false;
-    if (head - atomic_load_explicit(&cq->tail, memory_order_acquire) >= cq->cqe) {
-        atomic_store_explicit(&cq->overflowed, true, memory_order_release);
-        return false;
-    }
-    cq->ring[head & (cq->size - 1)] = (struct cq_entry){*wc, taken};
+    if (!w->is_writing)
+        return;
     if (cq->clock_ns)
-        cq->ring[head & (cq->size - 1)].wc.timestamp_ns = cq->clock_ns();
-    __builtin_prefetch(&cq->ring[(head + 2) & (cq->size - 1)], 1); /* last used a whole ring ago */
-    atomic_store_explicit(&cq->head, head + 1, memory_order_release);
-    return true;
+        stamp(cq, atomic_load_explicit(&cq->head, memory_order_relaxed), w->head);
+    atomic_store_explicit(&cq->head, w->head, memory_order_release);
+    if (w->overran) /* behind what came before the loss */
+        atomic_store_explicit(&cq->overflowed, true, memory_order_release);
+    wake = disarm(cq, w->wakes);
+    w->is_writing = false;
+    spin_unlock(&cq->writing);
+    if (wake)
+        cq->notify(cq);
+    if (w->overran && cq->overran)
+        cq->overran(cq);
+}
+
+struct rddp_wc *cq_add(struct cq_writer *w, bool solicited, _Atomic uint32_t *taken)
+{
+    return writer_add(w, solicited, taken);
+}
+
+void cq_show(struct cq_writer *w)
+{
+    writer_show(w);
 }
 
 bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *taken)
 {
-    bool added, wake, overran;
+    struct cq_writer w = {.cq = cq};
+    struct rddp_wc *place = writer_add(&w, solicited || wc->status != RDDP_WC_SUCCESS, taken);
 
-    spin_lock(&cq->writing);
-    overran = !cq->overflowed;
-    added = cq_append(cq, wc, taken);
-    wake = disarm(cq, !added || solicited || wc->status != RDDP_WC_SUCCESS);
-    overran &= cq->overflowed;
-    spin_unlock(&cq->writing);
-    if (!added)
-        cq_give_back(taken, 1);
-    if (wake)
-        cq->notify(cq);
-    if (overran && cq->overran)
-        cq->overran(cq);
-    return added;
+    if (place)
+        *place = *wc;
+    writer_show(&w);
+    return place;
 }
 
 /* Takes `n` entries, at most BATCH. Gives their places back only after the ring has room: a request posted to such a

@@ -48,6 +48,19 @@ void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, 
  * `overflowed`. */
 bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic uint32_t *taken);
 
+/* The same for several completions, which readers see together: {.cq = cq}, then cq_add() for each, and cq_show(). The
+ * writer holds the lock from the first one on, so there are not many. */
+struct cq_writer {
+    struct cq *cq;
+    uint32_t head; /* behind what was added */
+    bool is_writing, wakes, overran;
+};
+
+/* Returns the place of the next completion, which the caller fills in; NULL as cq_push() returns false. `overflowed` is
+ * set by cq_show(), when all that came before is there. */
+struct rddp_wc *cq_add(struct cq_writer *w, bool solicited, _Atomic uint32_t *taken);
+void cq_show(struct cq_writer *w);
+
 /* Moves the completions, in their order, to `ring`, of `size` entries for a capacity of `cqe`, as of cq_init(). Others
  * may push, poll and arm. Returns the old ring; NULL: there are more completions than that, and nothing has changed. */
 struct cq_entry *cq_resize(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe);

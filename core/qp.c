@@ -442,7 +442,7 @@ static void fetch_next_place(const struct qp *qp)
     uint32_t at = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) & qp->sq.mask;
     const uint8_t *place = (const uint8_t *)&qp->sq.ring[at];
 
-    for (size_t i = 0; i < sizeof(struct send); i += CACHE_LINE)
+    for (size_t i = 0; i < offsetof(struct send, got); i += CACHE_LINE)
         __builtin_prefetch(place + i, 1);
     __builtin_prefetch(qp->sq.ring[0].sge + (size_t)at * qp->attr.send_sge, 1);
 }

@@ -100,32 +100,34 @@ struct destination;
 
 /* A request in the send queue. `sge`, `inlined` and `to` point into the room of the queue. */
 struct send {
+    /* What every request uses comes first: a long queue passes through the cache with each turn. */
     uint64_t wr_id;
     struct rddp_sge *sge;
     uint8_t *inlined;
-    struct destination *to; /* of QP_DATAGRAMS */
     uint64_t remote_offset;
-    uint64_t end;      /* stream position behind its last segment */
-    uint64_t rx_end;   /* of an RDMA Read: stream position behind the last response segment so far */
-    struct ranges got; /* of an RDMA Read: which octets of the response are placed */
+    uint64_t end; /* stream position behind its last segment */
     uint32_t length, sges;
     uint32_t remote_key; /* rkey, or the key to invalidate, or that a window is to have */
     enum rddp_wr_opcode opcode;
-    unsigned flags;         /* enum rddp_send_flags */
-    const uint8_t *control; /* with a SEG_NUMBERS_SEQUENCE wire, as the next three: control data, the poster's */
-    uint16_t control_length, order;
-    uint32_t number;    /* of the message */
+    unsigned flags;     /* enum rddp_send_flags */
     uint32_t immediate; /* of a request with immediate data */
+    enum send_state state;
+    enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
+    uint64_t retired;           /* the epoch in which it invalidated a key; it completes when mr_is_unused(); or 0 */
+    bool begun;                 /* an RDMA Read: the first segment of its response had its turn */
+    bool answered;              /* an RDMA Read: the last segment of its response is placed */
+    bool early;                 /* an RDMA Read: a segment of its response came out of order */
+    uint64_t rx_end;            /* of an RDMA Read: stream position behind the last response segment so far */
+    struct ranges got;          /* of an RDMA Read: which octets of the response are placed */
+
+    struct destination *to; /* of QP_DATAGRAMS */
+    const uint8_t *control; /* with a SEG_NUMBERS_SEQUENCE wire, as the next two: control data, the poster's */
+    uint16_t control_length, order;
+    uint32_t number; /* of the message */
     union {
         struct seg_atomic atomic; /* of an atomic; `number` is then that of its response */
         struct rddp_mw_bind bind;
     };
-    uint64_t retired; /* the epoch in which it invalidated a key; it completes when mr_is_unused(); or 0 */
-    bool begun;       /* an RDMA Read: the first segment of its response had its turn */
-    enum send_state state;
-    enum rddp_wc_status status; /* why it failed, if it is to blame; else RDDP_WC_SUCCESS */
-    bool answered;              /* an RDMA Read: the last segment of its response is placed */
-    bool early;                 /* an RDMA Read: a segment of its response came out of order */
     /* An RDMA Read of a SEG_NUMBERS_SEQUENCE wire: where control data of the response go, and how many came. */
     uint8_t *response_control;
     uint32_t response_size, response_length;

@@ -395,7 +395,7 @@ CODE = {
     "core/complete.c": ["atomic_load_explicit(&qp->sq.head, memory_order_acquire)"],
     "core/cq.c": ["atomic_fetch_sub_explicit(taken, places, memory_order_release);",
                   "atomic_store_explicit(&cq->tail, tail + n, memory_order_release);\n    for",
-                  "if (head - atomic_load_explicit(&cq->tail, memory_order_acquire) >= cq->cqe) {"],
+                  "w->head - atomic_load_explicit(&cq->tail, memory_order_acquire) >= cq->cqe;"],
     "core/rq.c": ["is_empty = rq->head == rq->tail;\n    if (is_empty)\n"
                   "        atomic_fetch_or_explicit(&rq->waiters, waiter, memory_order_relaxed);\n    spin_unlock(&rq->spin);"],
     "core/qp.h": ["return atomic_load_explicit(&rq->waiters, memory_order_relaxed) ? atomic_exchange(&rq->waiters, 0) : 0;"],

@@ -146,6 +146,74 @@ static void test_places(void **state)
     assert_int_equal(other, 0);
 }
 
+static unsigned overruns;
+
+static void count_overrun(struct cq *cq)
+{
+    (void)cq;
+    overruns++;
+}
+
+static uint64_t tick_ns(void)
+{
+    static uint64_t ns;
+
+    return ns += 5;
+}
+
+/* Completions of one writer are seen together, have one time, and make one event. */
+static void test_together(void **state)
+{
+    struct cq_entry ring[8];
+    struct rddp_wc wc[8], *place;
+    _Atomic uint32_t taken = 7;
+    struct cq cq;
+    struct cq_writer w = {.cq = &cq};
+
+    (void)state;
+    events = overruns = 0;
+    cq_init(&cq, ring, 8, 4, notify);
+    cq.overran = count_overrun;
+    cq.clock_ns = tick_ns;
+    cq_arm(&cq, CQ_SOLICITED);
+    cq_show(&w); /* nothing was added */
+    for (uint64_t i = 0; i < 4; i++) {
+        place = cq_add(&w, i == 1, &taken);
+        assert_non_null(place);
+        *place = (struct rddp_wc){.wr_id = i};
+        assert_true(cq_is_empty(&cq));
+        assert_int_equal(events, 0);
+    }
+    cq_show(&w);
+    assert_int_equal(events, 1);
+    assert_int_equal(cq_poll(&cq, wc, 2), 2);
+    assert_int_equal(wc[1].wr_id, 1);
+    assert_int_equal(wc[0].timestamp_ns, 5);
+    assert_int_equal(wc[1].timestamp_ns, 5);
+    assert_int_equal(taken, 5);
+
+    cq_arm(&cq, CQ_SOLICITED);
+    for (uint64_t i = 4; i < 6; i++) {
+        place = cq_add(&w, false, &taken);
+        assert_non_null(place);
+        *place = (struct rddp_wc){.wr_id = i};
+    }
+    assert_null(cq_add(&w, false, &taken));
+    assert_int_equal(cq_poll(&cq, wc, 1), 1);
+    assert_null(cq_add(&w, false, NULL));   /* there is room again, but none may follow what is lost */
+    assert_int_equal(events + overruns, 1); /* neither with the lock held */
+    assert_false(cq.overflowed);            /* a reader would look for no more, and two are to come */
+    cq_show(&w);
+    assert_int_equal(events, 2);
+    assert_int_equal(overruns, 1);
+    assert_true(cq.overflowed);
+    assert_int_equal(taken, 3);
+    assert_int_equal(cq_poll(&cq, wc, 8), 3);
+    assert_int_equal(wc[2].wr_id, 5);
+    assert_int_equal(wc[2].timestamp_ns, 10);
+    assert_int_equal(taken, 0);
+}
+
 static void test_forget(void **state)
 {
     struct cq_entry ring[8];
@@ -368,9 +436,10 @@ static void test_space_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),  cmocka_unit_test(test_overflow), cmocka_unit_test(test_arm),
-        cmocka_unit_test(test_places), cmocka_unit_test(test_forget),   cmocka_unit_test(test_orphan),
-        cmocka_unit_test(test_resize), cmocka_unit_test(test_threads),  cmocka_unit_test(test_space_first),
+        cmocka_unit_test(test_order),       cmocka_unit_test(test_overflow), cmocka_unit_test(test_arm),
+        cmocka_unit_test(test_places),      cmocka_unit_test(test_together), cmocka_unit_test(test_forget),
+        cmocka_unit_test(test_orphan),      cmocka_unit_test(test_resize),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_space_first),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
