@@ -98,6 +98,8 @@ int rddp_progress_fd(const struct rddp_context *context)
 
     if (error)
         return error;
+    if (!descriptors_are_ours() && context_close_down(known))
+        return -EBADF;
     if (!atomic_exchange(&known->is_fd_known, true)) {
         batch_sleep(known->loop);
         loop_lock_and_rouse(known->loop);

@@ -52,7 +52,7 @@ struct endpoint_kind {
     bool polls_for_sleepers; /* poll() does no less than is done when its descriptor is ready */
 
     /* Driver: takes the descriptor that poll() asks out of the epoll set, or puts it back. Returns 0, -EOPNOTSUPP, or
-     * what the system says when it is put back. NULL: it cannot. */
+     * what the system says if it does not go back: it is tried again. NULL: it cannot. */
     int (*stay_out)(struct endpoint *endpoint, bool out);
 
     /* Driver, for loop->owing: what was withheld for the application's answer may leave now. Returns false if it has
@@ -83,6 +83,13 @@ struct endpoint_kind {
     void (*close)(struct endpoint *endpoint);
 };
 
+/* An unfinished unit that was moved out of the stage. */
+struct carry {
+    uint8_t *at; /* NULL: there is none */
+    uint32_t octets;
+    bool is_lost; /* there was no memory to keep it */
+};
+
 /* The octets that a link sends before it lets others send. */
 struct turn {
     uint64_t begun;     /* at this position of the stream */
@@ -106,13 +113,12 @@ struct endpoint {
     struct rddp_request *request;   /* loop: the request that the application has; until it was answered */
     _Atomic bool blocked;           /* the link accepts no more now, or its turn to send is over */
     enum fault refused;             /* the link, which its peer has reset, takes no more; there may be octets to read */
+    bool is_shut_out;               /* loop: the epoll set did not take its descriptor back; a timer has it asked */
     bool is_up;                     /* the link's handshake is over; always true for an association */
     bool by_hand;                   /* never changes: its queue pair has no channel, so there are no events */
     bool closed;                    /* loop: it waits to be freed */
     unsigned apart;                 /* reads for which large payloads are still expected (transfer.c) */
-    bool starved;                   /* loop: octets were lost because there was no memory to keep them */
-    uint8_t *carry;                 /* loop: an unfinished unit that was moved out of the stage */
-    uint32_t carry_octets;
+    struct carry carry;             /* loop */
     struct turn turn;
     uint64_t emss_us;            /* when the segment size was last looked up */
     _Atomic uint64_t sent_us;    /* when something was last sent; read by posters */
@@ -146,7 +152,7 @@ bool endpoint_try(struct endpoint *endpoint); /* the same, if it is not held */
 void endpoint_release(struct endpoint *endpoint, enum endpoint_role role);
 
 /* For the driver, as kind->poll() begins: leaves the epoll set if nothing but a poller asks this endpoint, and all the
- * time. For the driver, who does not hold it: is back there; one that cannot be is lost. */
+ * time. For the driver, who does not hold it: is back there, or is asked by a timer until the system takes it back. */
 void endpoint_rest_if_polled(struct endpoint *endpoint);
 void endpoint_rouse(struct endpoint *endpoint);
 

@@ -121,7 +121,7 @@ static bool endpoint_link_work(struct endpoint *endpoint, enum endpoint_role rol
             return true;
     }
 
-    if (endpoint->starved && role == ENDPOINT_DRIVER)
+    if (endpoint->carry.is_lost && role == ENDPOINT_DRIVER)
         conn_lost(conn, FAULT_MEMORY);
     transfer_look_up_emss(endpoint, now_us);
     conn_check(conn, now_us);
@@ -258,8 +258,8 @@ static void close_carrier(struct endpoint *endpoint)
 
     link_close(endpoint->link);
     transfer_take_out_back(endpoint);
-    if (endpoint->carry)
-        pool_put(&loop->carries, endpoint->carry);
+    if (endpoint->carry.at)
+        pool_put(&loop->carries, endpoint->carry.at);
     if (loop->stage.owner == endpoint)
         loop->stage.owner = NULL;
 }
@@ -330,6 +330,7 @@ static void put_link(struct endpoint *endpoint, struct link *link)
 {
     if (endpoint->loop->resting == endpoint)
         endpoint->loop->resting = NULL;
+    endpoint->is_shut_out = false;
     link_close(endpoint->link);
     own_link(endpoint, link);
     endpoint->blocked = false;

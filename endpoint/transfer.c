@@ -23,12 +23,12 @@ static void transfer_evict(struct loop *loop)
     struct endpoint *owner = stage->owner;
 
     if (owner && stage->octets) {
-        owner->carry = pool_get(&loop->carries);
-        if (owner->carry) {
-            memcpy(owner->carry, stage->buffer + stage->from, stage->octets);
-            owner->carry_octets = stage->octets;
+        owner->carry.at = pool_get(&loop->carries);
+        if (owner->carry.at) {
+            memcpy(owner->carry.at, stage->buffer + stage->from, stage->octets);
+            owner->carry.octets = stage->octets;
         } else {
-            owner->starved = true; /* its own turn, which is next, ends the connection */
+            owner->carry.is_lost = true; /* its own turn, which is next, ends the connection */
             reactor_set_timer(&loop->reactor, &owner->timer, reactor_now_us());
         }
     }
@@ -43,11 +43,11 @@ static void occupy(struct endpoint *endpoint)
     if (stage->owner != endpoint) {
         transfer_evict(endpoint->loop);
         stage->owner = endpoint;
-        if (endpoint->carry) {
-            memcpy(stage->buffer, endpoint->carry, endpoint->carry_octets);
-            stage->octets = endpoint->carry_octets;
-            pool_put(&endpoint->loop->carries, endpoint->carry);
-            endpoint->carry = NULL;
+        if (endpoint->carry.at) {
+            memcpy(stage->buffer, endpoint->carry.at, endpoint->carry.octets);
+            stage->octets = endpoint->carry.octets;
+            pool_put(&endpoint->loop->carries, endpoint->carry.at);
+            endpoint->carry.at = NULL;
         }
     }
     if (stage->from + stage->octets > WIRE_UNIT_MAX) {
@@ -133,7 +133,7 @@ uint32_t transfer_staged(const struct endpoint *endpoint)
 {
     const struct stage *stage = &endpoint->loop->stage;
 
-    return stage->owner == endpoint ? stage->octets : endpoint->carry ? endpoint->carry_octets : 0;
+    return stage->owner == endpoint ? stage->octets : endpoint->carry.at ? endpoint->carry.octets : 0;
 }
 
 void transfer_unstage(struct endpoint *endpoint, uint8_t *to)
@@ -149,7 +149,7 @@ void transfer_unstage(struct endpoint *endpoint, uint8_t *to)
 /* Once a successor is due, it does the reading. */
 bool transfer_wants(const struct endpoint *endpoint)
 {
-    return !endpoint->starved && !endpoint_succeeds(endpoint) && conn_wants_rx(&endpoint->conn);
+    return !endpoint->carry.is_lost && !endpoint_succeeds(endpoint) && conn_wants_rx(&endpoint->conn);
 }
 
 bool transfer_receive(struct endpoint *endpoint)

@@ -196,7 +196,7 @@ void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t even
         return;
     watch->events = events;
     if (watch->rests)
-        (void)reactor_rouse(reactor, watch); /* if it fails, a poller asks on, and the next call tries again */
+        (void)reactor_rouse(reactor, watch); /* if it fails, a poller that finds its link blocked tries again */
     else
         epoll_ctl(reactor->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
 }
@@ -259,19 +259,26 @@ static void put_timers_last(struct reactor *reactor)
     }
 }
 
+/* What a set shows that the program has opened at the number of ours is not ours. */
+static void take_events(struct reactor *reactor)
+{
+    reactor->at = 0;
+    reactor->count = epoll_wait(reactor->epoll_fd, reactor->event, REACTOR_EVENTS, 0);
+    if (reactor->count < 0 && errno == EINTR)
+        reactor->count = 0;
+    if (reactor->count < 0 || (reactor->count && !descriptors_are_ours())) {
+        reactor->is_cut = true;
+        reactor->count = 0;
+    }
+    put_timers_last(reactor);
+}
+
 int reactor_run(struct reactor *reactor, const _Atomic uint32_t *wanted)
 {
     int called = 0;
 
-    if (reactor->at == reactor->count) {
-        reactor->at = 0;
-        reactor->count = epoll_wait(reactor->epoll_fd, reactor->event, REACTOR_EVENTS, 0);
-        if (reactor->count < 0) {
-            reactor->is_cut |= errno != EINTR;
-            reactor->count = 0;
-        }
-        put_timers_last(reactor);
-    }
+    if (reactor->at == reactor->count)
+        take_events(reactor);
     while (reactor->at < reactor->count) {
         const struct epoll_event event = reactor->event[reactor->at++];
         struct watch *watch = event.data.ptr;
@@ -354,5 +361,9 @@ int reactor_renew(struct reactor *reactor)
     }
     reactor->epoll_fd = reactor->parents_fd;
     reactor->parents_fd = -1;
+    pthread_mutex_lock(&reactor->timer_lock);
+    reactor->armed_us = UINT64_MAX; /* what was set meanwhile had nothing to arm */
+    arm(reactor);
+    pthread_mutex_unlock(&reactor->timer_lock);
     return 0;
 }

@@ -129,7 +129,7 @@ int udp_recv(struct udp *u, const struct udp_stage *stage, struct udp_batch *bat
         iov[i] = (struct iovec){stage->buffer + (size_t)i * UDP_BUFFER_OCTETS, UDP_BUFFER_OCTETS};
         m[i] = (struct mmsghdr){.msg_hdr = message_for(&batch[i], &iov[i], &control[i])};
     }
-    n = recvmmsg(u->fd, m, UDP_BUFFERS, 0, NULL);
+    n = recvmmsg(u->fd, m, UDP_BUFFERS, MSG_DONTWAIT, NULL);
     if (n < 0)
         return recv_failed(u);
     for (int i = 0; i < n; i++)
@@ -142,7 +142,7 @@ int udp_recv_one(struct udp *u, const struct udp_stage *stage, struct udp_batch 
     struct iovec space = {stage->buffer, UDP_BUFFER_OCTETS};
     union udp_control control;
     struct msghdr m = message_for(batch, &space, &control);
-    ssize_t n = recvmsg(u->fd, &m, 0);
+    ssize_t n = recvmsg(u->fd, &m, MSG_DONTWAIT);
 
     if (n < 0)
         return recv_failed(u);

@@ -368,7 +368,8 @@ CODE = {
     "core/mw.c": ["window->key = bind->key;\n    window->valid = region;",
                   "if (!epoch_is_over(&table->epochs, window->retired) || window->sending)\n        return FAULT_NOT_NOW;"],
     "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
-    "endpoint/endpoint.c": ["loop_has_sleepers(loop) || endpoint->kind->stay_out(endpoint, true))\n        return;\n"
+    "endpoint/endpoint.c": ["loop_has_sleepers(loop) || (!loop->resting && !descriptors_are_ours()) ||\n"
+                            "        endpoint->kind->stay_out(endpoint, true))\n        return;\n"
                             "    loop->resting = endpoint;"],
     "drive/drive.c": ["batch_sleep(&context->loop[i]);\n        loop_lock_and_rouse(&context->loop[i]);",
                       "batch_sleep(known->loop);\n        loop_lock_and_rouse(known->loop);"],

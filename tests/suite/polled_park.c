@@ -7,12 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/container.h"
 #include "endpoint/objects.h"
@@ -31,7 +27,6 @@ enum {
     LOADED_US = 5000000, /* ... unless it is busy for as long */
     OCTETS = 8,
     REFUSED = 1 << 20,
-    FDS = 64, /* that a process of this test has */
 };
 
 /* The end that polls, and who speaks to it. */
@@ -375,56 +370,6 @@ static void the_set_is_full_at_its_end(void **state)
     refused = 0;
 }
 
-/* Descriptors in this epoll set. */
-static int count_watched(int set)
-{
-    char path[64], line[256];
-    int count = 0;
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", set);
-    file = fopen(path, "r");
-    while (file && fgets(line, sizeof(line), file))
-        count += !strncmp(line, "tfd:", 4);
-    if (file)
-        fclose(file);
-    return file ? count : -1;
-}
-
-/* The program closes all descriptors, and its own epoll set gets the number of ours before the thread looks. */
-static void run_closer(void)
-{
-    int set, own;
-
-    roce_open(NULL);
-    set = polled.context->loop->reactor.epoll_fd;
-    poll_until_out(); /* a look comes half a millisecond later */
-    closefrom(STDERR_FILENO + 1);
-    own = epoll_create1(0);
-    if (own != set && dup2(own, set) != set)
-        _exit(1);
-    while (eventfd(0, 0) < FDS)
-        continue;
-    poll(NULL, 0, GONE_MS);
-    _exit(count_watched(set) != 0);
-}
-
-static void the_set_is_the_programs(void **state)
-{
-    int status;
-    pid_t child;
-
-    (void)state;
-    hands_skip_without_threads_in_children();
-    for (int i = 0; i < TIMES; i++) {
-        child = fork();
-        if (!child)
-            run_closer();
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
-    }
-}
-
 #define OVER_STREAM(test) \
     { \
 #test ", stream", test, stream_open, stream_close, NULL \
@@ -453,7 +398,6 @@ int main(void)
         OVER_ROCE(packets_come_by_another_socket),
         OVER_ROCE(the_set_is_full),
         OVER_ROCE(the_set_is_full_at_its_end),
-        cmocka_unit_test(the_set_is_the_programs),
     };
 
     return cmocka_run_group_tests_name("polled_park", tests, NULL, NULL);

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* polled_mishaps.c - while a polled socket is out of the epoll set the process forks, the program closes all
+ * descriptors and uses their numbers for its own, or the system takes nothing into the set. */
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "drive/thread.h"
+#include "endpoint/objects.h"
+#include "tests/suite/lib/by_hand.h"
+#include "tests/suite/lib/fork_apart.h"
+#include "tests/suite/lib/manual.h"
+
+enum {
+    WAIT_US = PAIR_WAIT_MS * 1000,
+    POLLS = 200, /* after a message: enough for a socket to leave */
+    FDS = 64,    /* that a process of this test has */
+    CHILD_SECONDS = 60,
+    GONE_MS = 20, /* the thread has looked by then */
+    TIMES = 3,    /* each way to call, since chance decides who is first */
+    OCTETS = 8,
+    PIECE = 1 << 16, /* Writes that fill a stream, ... */
+    PIECES_MAX = 400,
+};
+
+static struct hands h;
+static struct hand *speaker = &h.end[0], *polled = &h.end[1];
+
+static void say(void)
+{
+    struct rddp_wc wc;
+
+    while (rddp_poll_cq(speaker->cq, 1, &wc))
+        continue;
+    hand_receive(polled, 0, 0, OCTETS);
+    hand_post(speaker, polled, RDDP_WR_SEND, 0, OCTETS, 0);
+}
+
+static void open_hands(bool manual)
+{
+    struct rddp_context_attr attr;
+
+    rddp_context_attr_init(&attr);
+    attr.manual_progress = manual;
+    hands_open_with(&h, RDDP_QPT_RC, "127.0.0.1", &attr);
+    hands_make(&h);
+    hands_connect(&h);
+}
+
+static void poll_until_out(void)
+{
+    uint64_t began_us = reactor_now_us();
+    struct rddp_wc wc;
+
+    while (!polled->context->loop->resting) {
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+        say();
+        while (!rddp_poll_cq(polled->cq, 1, &wc))
+            assert_true(reactor_now_us() - began_us < WAIT_US);
+        for (int i = 0; i < POLLS; i++)
+            assert_int_equal(rddp_poll_cq(polled->cq, 1, &wc), 0);
+    }
+}
+
+/* --- fork() ------------------------------------------------------------------------------------------------------- */
+
+/* A queue pair of the child whose peer does not exist: only timers bring its completion. */
+static int await_timers(void)
+{
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND, .send_flags = RDDP_SEND_SIGNALED}, *bad;
+    uint64_t began_us;
+    struct rddp_wc wc;
+
+    polled->cq = rddp_create_cq(polled->context, 4, NULL, NULL);
+    if (!polled->cq)
+        return 1;
+    hands_make(&h);
+    h.ib.timeout = 8; /* 1 ms */
+    h.ib.retry_cnt = 2;
+    hand_connect(&h, 1, 0x123456);
+    if (rddp_post_send(polled->qp, &wr, &bad))
+        return 2;
+    for (began_us = reactor_now_us(); rddp_poll_cq(polled->cq, 1, &wc) != 1; poll(NULL, 0, 1))
+        if (reactor_now_us() - began_us > WAIT_US)
+            return 3;
+    return wc.status != RDDP_WC_RETRY_EXC_ERR;
+}
+
+static void timers_of_a_child(bool manual)
+{
+    int status;
+    pid_t child;
+
+    hands_skip_without_threads_in_children();
+    open_hands(manual);
+    poll_until_out();
+    child = fork_apart(CHILD_SECONDS);
+    if (!child)
+        _exit(await_timers());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    hands_close(&h);
+}
+
+static void timers_run_in_a_child(void **state)
+{
+    (void)state;
+    timers_of_a_child(true);
+    timers_of_a_child(false);
+}
+
+/* --- descriptors that are the program's --------------------------------------------------------------------------- */
+
+/* Descriptors in this epoll set. */
+static int count_watched(int set)
+{
+    char path[64], line[256];
+    int count = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", set);
+    file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file))
+        count += !strncmp(line, "tfd:", 4);
+    if (file)
+        fclose(file);
+    return file ? count : -1;
+}
+
+static void call_nothing(void)
+{
+    poll(NULL, 0, GONE_MS); /* the thread looks, if there is one */
+}
+
+static void call_poll(void)
+{
+    struct rddp_wc wc;
+
+    for (int i = 0; i < POLLS; i++)
+        rddp_poll_cq(polled->cq, 1, &wc);
+}
+
+static void call_progress(void)
+{
+    rddp_progress(polled->context, 0);
+}
+
+static void call_progress_fd(void)
+{
+    if (rddp_progress_fd(polled->context) != -EBADF)
+        _exit(1);
+}
+
+static void call_destroy(void)
+{
+    rddp_destroy_qp(polled->qp);
+}
+
+static void (*const calls[])(void) = {call_nothing, call_poll, call_progress, call_progress_fd, call_destroy};
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+
+/* All numbers that the library had are those of files like these from now on. */
+static void give_numbers_to_eventfds(void)
+{
+    while (eventfd(0, 0) < FDS)
+        continue;
+}
+
+/* Sockets of the program at which a receive that may block does. */
+static void give_numbers_to_sockets(void)
+{
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd;
+
+    do {
+        fd = socket(AF_INET, SOCK_DGRAM, 0);
+        if (bind(fd, (const struct sockaddr *)&any, sizeof(any)))
+            _exit(1);
+    } while (fd < FDS);
+}
+
+/* Its own epoll set gets the number of ours. With `ready` there is an event in it, whose data are no watch of ours. */
+static void run_closer(void (*call)(void), bool manual, bool ready)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 0x4141414141414141};
+    int set, own;
+
+    open_hands(manual);
+    set = polled->context->loop->reactor.epoll_fd;
+    poll_until_out();
+    closefrom(STDERR_FILENO + 1);
+    own = epoll_create1(0);
+    if (own != set && dup2(own, set) != set)
+        _exit(1);
+    if (ready && epoll_ctl(set, EPOLL_CTL_ADD, eventfd(1, 0), &event))
+        _exit(1);
+    give_numbers_to_eventfds();
+    call();
+    _exit(count_watched(set) != ready);
+}
+
+static void run_closer_with_sockets(bool manual)
+{
+    open_hands(manual);
+    poll_until_out();
+    closefrom(STDERR_FILENO + 1);
+    give_numbers_to_sockets();
+    call_poll();
+    _exit(0);
+}
+
+static void expect_success(pid_t child)
+{
+    int status;
+
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void the_set_is_the_programs(void **state)
+{
+    (void)state;
+    hands_skip_without_threads_in_children();
+    for (int way = 0; way < 4 * CALLS * TIMES; way++) {
+        pid_t child = fork_apart(CHILD_SECONDS);
+
+        if (!child)
+            run_closer(calls[way / 4 % CALLS], way & 1, way & 2);
+        expect_success(child);
+    }
+}
+
+static void the_sockets_are_the_programs(void **state)
+{
+    (void)state;
+    hands_skip_without_threads_in_children();
+    for (int way = 0; way < 2 * TIMES; way++) {
+        pid_t child = fork_apart(CHILD_SECONDS);
+
+        if (!child)
+            run_closer_with_sockets(way & 1);
+        expect_success(child);
+    }
+}
+
+/* --- the set takes nothing ---------------------------------------------------------------------------------------- */
+
+static atomic_bool refuses;
+static atomic_int refusals;
+
+/* In front of the C library's, or of a sanitizer's, for the library as well. */
+int epoll_ctl(int set, int what, int fd, struct epoll_event *event)
+{
+    static _Atomic(void *) next;
+    int (*call)(int, int, int, struct epoll_event *);
+    void *found = atomic_load(&next);
+
+    if (what == EPOLL_CTL_ADD && atomic_load(&refuses)) {
+        refusals++;
+        errno = ENOSPC;
+        return -1;
+    }
+    if (!found)
+        atomic_store(&next, found = dlsym(RTLD_NEXT, "epoll_ctl"));
+    memcpy(&call, &found, sizeof(call));
+    return call(set, what, fd, event);
+}
+
+static struct {
+    struct rddp_mr *source, *target;
+    uint8_t from[PIECE], to[PIECE];
+} large;
+
+static void write_piece(void)
+{
+    struct rddp_sge sge = {(uintptr_t)large.from, PIECE, rddp_mr_key(large.source)};
+    struct rddp_send_wr wr = {.sg_list = &sge,
+                              .num_sge = 1,
+                              .opcode = RDDP_WR_RDMA_WRITE,
+                              .send_flags = RDDP_SEND_SIGNALED,
+                              .remote_addr = (uintptr_t)large.to,
+                              .rkey = rddp_mr_key(large.target)},
+                        *bad;
+
+    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
+}
+
+static void poll_stream_until_out(void)
+{
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_RDMA_WRITE, .remote_addr = (uintptr_t)there.memory}, *bad;
+    uint64_t began_us = reactor_now_us();
+    struct rddp_wc wc;
+    int received = 0;
+
+    refusals = 0;
+    wr.rkey = rddp_mr_key(there.mr);
+    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0); /* the initiator speaks first (RFC 5044 7.1.2) */
+    manual_send(&there, &here);
+    while (!received || !here.context->loop->resting) {
+        received += rddp_poll_cq(here.cq, 1, &wc);
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+    }
+}
+
+/* Who sleeps gets what comes to a socket that is not taken back, and again when it is. */
+static void a_sleeper_beside_a_full_set(void **state)
+{
+    uint64_t began_us = reactor_now_us();
+    struct rddp_wc wc;
+
+    (void)state;
+    poll_stream_until_out();
+    refuses = true;
+    for (int times = 0; times < 2 * TIMES; times++) {
+        refuses = times < TIMES;
+        manual_send(&there, &here);
+        while (!cq_poll(&here.cq->cq, &wc, 1)) {
+            assert_int_equal(rddp_progress(here.context, 1), 0);
+            assert_true(reactor_now_us() - began_us < WAIT_US);
+        }
+        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    }
+    assert_true(refusals);
+}
+
+/* The socket is full when the system does not take it back. Whoever polls on gets it taken back, and all is sent. */
+static void a_full_stream_is_taken_back(void **state)
+{
+    struct loop *other = there.context->loop;
+    struct endpoint *endpoint = here.qp->endpoint;
+    int posted = 0, done = 0;
+    uint64_t began_us;
+    struct rddp_wc wc;
+
+    (void)state;
+    poll_stream_until_out();
+    large.source = rddp_reg_mr(here.pd, large.from, PIECE, RDDP_ACCESS_LOCAL_WRITE);
+    large.target = rddp_reg_mr(there.pd, large.to, PIECE, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
+    loop_lock(other); /* nothing is read for a moment */
+    refuses = true;
+    for (; posted < PIECES_MAX && !endpoint->blocked; posted++) {
+        write_piece();
+        for (int i = 0; i < POLLS; i++) /* no turn to send is over */
+            done += rddp_poll_cq(here.cq, 1, &wc) == 1;
+    }
+    assert_true(refusals);
+    refuses = false;
+    loop_unlock(other);
+    for (began_us = reactor_now_us(); done < posted; done += rddp_poll_cq(here.cq, 1, &wc) == 1)
+        assert_true(reactor_now_us() - began_us < WAIT_US);
+    manual_send(&here, &there);
+    while (!rddp_poll_cq(there.cq, 1, &wc)) /* all is placed in front of it */
+        assert_int_equal(rddp_progress(here.context, 0), 0);
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    assert_int_equal(rddp_dereg_mr(large.source), 0);
+    assert_int_equal(rddp_dereg_mr(large.target), 0);
+}
+
+/* The peer's socket of that connection. */
+static int find_peer(void)
+{
+    struct sockaddr_storage own = here.qp->endpoint->local, other;
+
+    for (int fd = STDERR_FILENO + 1; fd < FDS; fd++) {
+        socklen_t length = sizeof(other);
+
+        memset(&other, 0, sizeof(other));
+        if (!getpeername(fd, (struct sockaddr *)&other, &length) && other.ss_family == AF_INET &&
+            ((struct sockaddr_in *)&other)->sin_port == ((struct sockaddr_in *)&own)->sin_port)
+            return fd;
+    }
+    return -1;
+}
+
+/* It is found to be over by the call that would put its socket back, and must not be asked again: it is freed. */
+static void a_stream_ends_when_it_is_not_taken_back(void **state)
+{
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_RDMA_WRITE, .remote_addr = (uintptr_t)there.memory}, *bad;
+    const struct sockaddr none = {.sa_family = AF_UNSPEC};
+    struct rddp_wc wc;
+
+    (void)state;
+    poll_stream_until_out();
+    loop_lock(there.context->loop);
+    assert_int_equal(connect(find_peer(), &none, sizeof(none)), 0); /* a reset */
+    loop_unlock(there.context->loop);
+    poll(NULL, 0, GONE_MS);
+    refuses = true;
+    wr.rkey = rddp_mr_key(there.mr);
+    for (int i = 0; i < 2; i++) /* the second finds it */
+        assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
+    for (int ms = 0; ms < GONE_MS; ms++) {
+        assert_int_equal(rddp_progress(here.context, 0), 0);
+        poll(NULL, 0, 1);
+        while (rddp_poll_cq(here.cq, 1, &wc) > 0)
+            continue;
+    }
+    refuses = false;
+    assert_true(refusals);
+    assert_int_equal(here.context->loop->reactor.timers, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(timers_run_in_a_child),
+        cmocka_unit_test(the_set_is_the_programs),
+        cmocka_unit_test(the_sockets_are_the_programs),
+        cmocka_unit_test_setup_teardown(a_sleeper_beside_a_full_set, manual_open, manual_close),
+        cmocka_unit_test_setup_teardown(a_stream_ends_when_it_is_not_taken_back, manual_open, manual_close),
+        cmocka_unit_test_setup_teardown(a_full_stream_is_taken_back, manual_open, manual_close),
+    };
+
+    return cmocka_run_group_tests_name("polled_mishaps", tests, NULL, NULL);
+}
