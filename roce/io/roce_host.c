@@ -15,8 +15,9 @@
 #include "roce/rcm_message.h"
 
 enum {
-    ALL_AT_ONCE = 64, /* polls of a socket that rests, of which one empties it */
-    AGAIN_US = 1000,  /* a socket that is shut out is driven that often */
+    ALL_AT_ONCE = 64,   /* polls of a socket that rests, of which one empties it */
+    MORE_OCTETS = 8192, /* after such a batch more is likely to wait */
+    AGAIN_US = 1000,    /* a socket that is shut out is driven that often */
 };
 
 /* --- who is it for? ---------------------------------------------------------------------------------------------- */
@@ -107,19 +108,24 @@ void roce_host_end(struct roce_host *host)
     roce_host_sweep(host);
 }
 
-void roce_socket_drive(struct roce_socket *socket)
+static void drive_turns(struct roce_socket *socket, unsigned turns)
 {
     struct roce_host *host = socket->host;
     struct udp_batch batch[UDP_BUFFERS];
     int n = UDP_BUFFERS;
 
     roce_host_begin(host);
-    for (unsigned turn = 0; turn < ROCE_TURNS && n == UDP_BUFFERS; turn++) {
+    for (; turns && n == UDP_BUFFERS; turns--) {
         n = udp_recv(&socket->udp, &host->stage, batch);
         for (int i = 0; i < n; i++)
             receive_batch(socket, &batch[i]);
     }
     roce_host_end(host);
+}
+
+void roce_socket_drive(struct roce_socket *socket)
+{
+    drive_turns(socket, ROCE_TURNS);
 }
 
 void roce_socket_poll(struct roce_socket *socket)
@@ -137,6 +143,8 @@ void roce_socket_poll(struct roce_socket *socket)
     host->is_polled = true;
     receive_batch(socket, &batch);
     host->is_polled = false;
+    if (socket->watch.rests && batch.octets >= MORE_OCTETS)
+        drive_turns(socket, 1);
     roce_host_end(host);
 }
 

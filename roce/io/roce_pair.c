@@ -107,7 +107,7 @@ void roce_pair_tick(struct endpoint_roce *e, uint64_t now_us)
     uint32_t in_vain = q->tries + q->backoff;
 
     rc_pair_tick(&e->pair, now_us);
-    if (q->tries + q->backoff > in_vain)
+    if (q->tries + q->backoff > in_vain && !q->why)
         try_other_port(e);
 }
 
@@ -312,9 +312,9 @@ void roce_pair_explain(const struct endpoint_roce *e, char *text, size_t size)
         {"handed over", c.handed},
     };
     uint16_t port = e->path.destination_port;
-    int at = e->arrived_us ? snprintf(text, size, "its last packet came %" PRIu64 " ms ago, ours go to port %u",
+    int at = e->arrived_us ? snprintf(text, size, "its last packet came %" PRIu64 " ms ago, ours went to port %u",
                                       (reactor_now_us() - e->arrived_us) / 1000, port)
-                           : snprintf(text, size, "none of its packets have come, ours go to port %u", port);
+                           : snprintf(text, size, "none of its packets have come, ours went to port %u", port);
 
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         if (counts[i].count && at >= 0 && (size_t)at < size)

@@ -52,10 +52,10 @@ struct endpoint_roce {
     struct roce_way in;         /* of the peer's last packets */
     bool is_near;               /* the peer is on this host: its own port is used from the first packet on */
     bool is_fixed;              /* the peer did not answer at its own port: packets go to the common one */
-    uint16_t port_before;       /* that was left after a time-out, until it is known which one answers; 0: none was */
-    uint64_t undone;            /* time-outs that had been needless by then */
     bool more;                  /* a turn ended before its work was done */
     bool sends_together;        /* what left last could have left with more, in one call */
+    uint16_t port_before;       /* that was left after a time-out, until it is known which one answers; 0: none was */
+    uint64_t undone;            /* time-outs that had been needless by then */
     uint64_t arrived_us;        /* when the peer's last packet came; 0: none have come */
     uint64_t wrong_icrc, wrong_peer;
 };
