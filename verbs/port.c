@@ -6,6 +6,7 @@
 
 #include "verbs/device.h"
 #include "verbs/gid.h"
+#include "verbs/drivers.h"
 #include "verbs/verbs_object.h"
 
 /* Only ibv_devinfo calls it. */
@@ -133,6 +134,7 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index
     *type = device_is_ib(context->device) ? ROCE_V2 : IB_OR_ROCE_V1;
     return 0;
 }
+PRIVATE(ibv_query_gid_type)
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* words.c - names for numbers, and rates as numbers. */
+#include "verbs/drivers.h"
 #include "verbs/verbs_object.h"
 
 enum { RATES = IBV_RATE_1200_GBPS + 1 };
@@ -107,3 +108,30 @@ const char *ibv_event_type_str(enum ibv_event_type type)
 
     return (unsigned)type < sizeof(names) / sizeof(names[0]) ? names[type] : "unknown";
 }
+
+/* Of rdma-core later than 44, whose header declares it. */
+const char *verbs_wr_opcode_str(enum ibv_wr_opcode opcode) __asm__("ibv_wr_opcode_str");
+
+const char *verbs_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+    enum { FLUSH = 14 };
+    static const char *const names[] = {
+        [IBV_WR_RDMA_WRITE] = "rdma-write",
+        [IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+        [IBV_WR_SEND] = "send",
+        [IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+        [IBV_WR_RDMA_READ] = "rdma-read",
+        [IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+        [IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+        [IBV_WR_LOCAL_INV] = "local-inv",
+        [IBV_WR_BIND_MW] = "bind-mw",
+        [IBV_WR_SEND_WITH_INV] = "send-with-inv",
+        [IBV_WR_TSO] = "tso",
+        [IBV_WR_DRIVER1] = "driver1",
+        [FLUSH] = "flush",
+        [IBV_WR_ATOMIC_WRITE] = "atomic-write",
+    };
+
+    return (unsigned)opcode < sizeof(names) / sizeof(names[0]) && names[opcode] ? names[opcode] : "unknown";
+}
+PRIVATE(ibv_wr_opcode_str)

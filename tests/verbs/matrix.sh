@@ -44,7 +44,11 @@ group_rdmacm() {
     pair "rping -q" "rping -s -q -a 127.0.0.1 -V -C 20 -S 100" "rping -c -q -a 127.0.0.1 -V -C 20 -S 100"
     pair "ucmatose" "ucmatose -c 5 -C 20 -S 5000" "ucmatose -c 5 -C 20 -S 5000 -s 127.0.0.1"
     pair "ucmatose -m" "ucmatose -m" "ucmatose -m -s 127.0.0.1"
-    endless "cmtime" "cmtime" "cmtime -s 127.0.0.1 -c 50"
+    if cmtime -h 2>&1 | grep num_threads >/dev/null; then
+        left_out "cmtime" "that of rdma-core 56 takes the port of TCP, too, which is taken"
+    else
+        endless "cmtime" "cmtime" "cmtime -s 127.0.0.1 -c 50"
+    fi
     pair "rdma_server" "rdma_server" "rdma_client -s 127.0.0.1"
     pair "rdma_xserver" "rdma_xserver -c r" "rdma_xclient -c r -s 127.0.0.1"
 }
