@@ -47,7 +47,7 @@ local crc_table = {}
 for i = 0, 255 do
     local c = i
     for _ = 1, 8 do
-        c = bit32.bxor(bit32.rshift(c, 1), bit32.band(c, 1) == 1 and 0x82608edb or 0)
+        c = bit.bxor(bit.rshift(c, 1), bit.band(c, 1) == 1 and 0x82608edb or 0)
     end
     crc_table[i] = c
 end
@@ -55,13 +55,13 @@ end
 local function crc32(octets)
     local c = 0xffffffff
     for i = 0, octets:len() - 1 do
-        c = bit32.bxor(bit32.rshift(c, 8), crc_table[bit32.band(bit32.bxor(c, octets:get_index(i)), 0xff)])
+        c = bit.bxor(bit.rshift(c, 8), crc_table[bit.band(bit.bxor(c, octets:get_index(i)), 0xff)])
     end
-    return bit32.bnot(c)
+    return bit.bnot(c) % 0x100000000 -- not negative
 end
 
 local function head_octets(buffer)
-    local t = bit32.band(buffer(1, 1):uint(), 3)
+    local t = bit.band(buffer(1, 1):uint(), 3)
     return (t == 1 or t == 2) and LONG_HEAD or SHORT_HEAD
 end
 
@@ -112,7 +112,7 @@ local function add_body(tree, buffer, head)
 end
 
 local function dissect_segment(buffer, pinfo, root)
-    local kind = bit32.band(buffer(1, 1):uint(), 3)
+    local kind = bit.band(buffer(1, 1):uint(), 3)
     local tree = root:add(rdmatcp, buffer(), "RDMA/TCP segment, " .. types[kind])
     tree:add(f.version, buffer(0, 1))
     for _, field in ipairs({ f.res, f.begin, f.finish, f.type }) do
@@ -142,7 +142,7 @@ local function looks_like(buffer, pinfo, root)
     end
     local head, length = head_octets(buffer), buffer(2, 2):uint()
     if length < head + 4 * buffer(19, 1):uint() or buffer(18, 1):uint() ~= 0 or
-        bit32.band(buffer(1, 1):uint(), 0x08) == 0 then
+        bit.band(buffer(1, 1):uint(), 0x08) == 0 then
         return false
     end
     local whole = unit_octets(buffer, nil, 0)

@@ -48,7 +48,7 @@ local length_of = Field.new("iwarp_mpa.ulpdulength")
 
 local function add_request(tree, range)
     tree:add(f.atomic, range(0, 4))
-    if not atomics[bit32.band(range(3, 1):uint(), 0x0f)] then
+    if not atomics[bit.band(range(3, 1):uint(), 0x0f)] then
         tree:add_proto_expert_info(e.atomic)
     end
     tree:add(f.request, range(4, 4))

@@ -90,10 +90,10 @@ local function dissect(buffer, pinfo, root)
     for _, name in ipairs({ "ack", "notify", "release", "reserved" }) do
         bits:add(f[name], buffer(3, 1))
     end
-    if bit32.band(flags, 0x20) ~= 0 then
+    if bit.band(flags, 0x20) ~= 0 then
         bits:add_proto_expert_info(e.release)
     end
-    if bit32.band(flags, 0x1f) ~= 0 then
+    if bit.band(flags, 0x1f) ~= 0 then
         bits:add_proto_expert_info(e.reserved)
     end
     tree:add(f.tag, buffer(4, 4))

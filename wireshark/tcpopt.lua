@@ -57,7 +57,7 @@ end
 
 local function add_transfer(tree, option, length, payload)
     local buffer_offset, data_offset, data_length = option(8, 4):uint(), option(12, 2):uint(), option(14, 2):uint()
-    tree:add(f.rid, option(2, 6), UInt64(option(4, 4):uint(), bit32.band(option(2, 2):uint(), 0x3fff)))
+    tree:add(f.rid, option(2, 6), UInt64(option(4, 4):uint(), bit.band(option(2, 2):uint(), 0x3fff)))
     tree:add(f.buffer_offset, option(8, 4))
     tree:add(f.data_offset, option(12, 2))
     tree:add(f.data_length, option(14, 2))

@@ -70,7 +70,8 @@ class Unit:
                 self.payload = bytes.fromhex(field.get("value"))
 
     def number(self, name):
-        return int(self.fields[name].get("show"), 0)
+        shown = self.fields[name].get("show")  # of a flag since tshark 4.4: a word
+        return int({"False": "0", "True": "1"}.get(shown, shown), 0)
 
     def digits(self, name):
         return self.fields[name].get("value") if name in self.fields else ""

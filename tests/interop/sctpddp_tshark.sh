@@ -3,18 +3,15 @@
 # sctpddp_tshark.sh - wireshark/sctpddp.lua dissects every vector of the SCTP DDP/RDMA adaptation, reports each broken rule,
 # and dissects nothing where an end indicated no adaptation. SCTP-2.1-01 SCTP-2.2-01 SCTP-2.2-18 SCTP-3.1-06
 set -euo pipefail
-name=$(basename "$0" .sh)
-cannot() { echo "$name: cannot run here: $*"; exit 77; }
-fail() { echo "$name: $*" >&2; exit 1; }
-for tool in tshark python3; do
-    command -v $tool >/dev/null || cannot "no $tool"
-done
+# shellcheck source=tests/interop/lib/capture.sh disable=SC1091
+source "${RDDP_SOURCE_DIR:?}/tests/interop/lib/capture.sh"
+needs python3
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+trap cleanup EXIT
 export HOME=$dir # no preferences but ours
 unset XDG_CONFIG_HOME
 
-python3 "${RDDP_SOURCE_DIR:?}/tests/interop/sctpddp_capture.py" "$dir/capture" >"$dir/expected"
+python3 "$RDDP_SOURCE_DIR/tests/interop/sctpddp_capture.py" "$dir/capture" >"$dir/expected"
 options=(-X "lua_script:$RDDP_SOURCE_DIR/wireshark/sctpddp.lua" -o sctp.try_heuristic_first:TRUE -o "sctp.checksum:CRC 32c")
 
 # Print one line per chunk, in the format of sctpddp_capture.py.

@@ -39,6 +39,9 @@ def make(name):
             out.write(struct.pack("<IIII", i, 0, len(packet), len(packet)) + packet)
 
 
+FLAGS = {"False": "0", "True": "1"}  # since tshark 4.4
+
+
 def wanted(vector):
     """Returns the columns that tshark must print for a vector, and its complaint."""
     fields = vector.get("fields", {})
@@ -51,7 +54,7 @@ def check(lines):
     count = 0
     for (vector, _, _), line in zip(vectors(), lines):
         *columns, said = line.rstrip("\n").split("\t")
-        values = [int(c, 0) if c else "" for c in columns]
+        values = [int(FLAGS.get(c, c), 0) if c else "" for c in columns]
         fields, complaint = wanted(vector)
         if fields[0] == 4:
             fields[2] = ""  # U has no meaning there
