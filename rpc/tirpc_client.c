@@ -197,8 +197,8 @@ static enum clnt_stat no_reply(struct rdma_client *c, enum request_status status
 
 /* --- what libtirpc calls ----------------------------------------------------------------------------------------- */
 
-static enum clnt_stat call_once(struct rdma_client *c, struct client_call *call, uint32_t number, int timeout_ms,
-                                bool *refreshable)
+static enum clnt_stat attempt_call(struct rdma_client *c, struct client_call *call, uint32_t number, int timeout_ms,
+                                   bool *refreshable)
 {
     enum request_status status;
 
@@ -229,7 +229,7 @@ static enum clnt_stat rdma_call(CLIENT *client, rpcproc_t number, xdrproc_t xdr_
     call.results = results;
     call.proc = binding_find(&c->attr, c->program, c->version, number);
     for (int i = 0; i < REFRESHES; i++) {
-        status = call_once(c, &call, number, (int)(timeout.tv_sec * 1000 + timeout.tv_usec / 1000), &refreshable);
+        status = attempt_call(c, &call, number, (int)(timeout.tv_sec * 1000 + timeout.tv_usec / 1000), &refreshable);
         if (!refreshable || !AUTH_REFRESH(client->cl_auth, NULL))
             break;
     }

@@ -289,7 +289,7 @@ static void pass_time(struct play *p)
 }
 
 /* Timers fire once the time has passed. */
-static void stop(struct play *p)
+static void stop_clock(struct play *p)
 {
     p->now_us += 1000 * number(p, 1);
     p->stamp += (uint32_t)number(p, 1);
@@ -363,7 +363,7 @@ static void step(struct play *p)
     else if (!strcmp(what, "wait"))
         pass_time(p);
     else if (!strcmp(what, "stop"))
-        stop(p);
+        stop_clock(p);
     else if (!strcmp(what, "state") || !strcmp(what, "error") || !strcmp(what, "received") || !strcmp(what, "acked") ||
              !strcmp(what, "kept") || !strcmp(what, "emss") || !strcmp(what, "urgent") || !strcmp(what, "cwnd"))
         expect_figure(p);

@@ -94,7 +94,7 @@ static void strangers(void **state)
     tcp_put_message(fd);
     assert_true(tcp_is_closed(fd));
     close(fd);
-    stop();
+    finish_server();
     export_close(&others);
     export[0].clients = (struct clients){0};
 }
@@ -120,7 +120,7 @@ static void many_strangers(void **state)
     tcp_get_answer(fd[1]);
     for (int i = 0; i <= NFSD_UNADMITTED_MAX; i++)
         close(fd[i]);
-    stop();
+    finish_server();
     export_close(&others);
     export[0].clients = (struct clients){0};
 }
@@ -143,7 +143,7 @@ static void lines_are_limited(void **state)
     }
     /* One more line is earned now and then. */
     assert_in_range(line_count, RPC_LOG_BURST, RPC_LOG_BURST + 9);
-    stop();
+    finish_server();
     export_close(&others);
     export[0].clients = (struct clients){0};
 }

@@ -107,7 +107,7 @@ static void for_nobody(void **state)
             fake.hold = false;
             eventually(fake.held == 0);
         }
-        stop();
+        finish_server();
         assert_in_range(fake.searched, 1, ends ? 2 : 1);
         if (ends)
             close(fd);

@@ -35,7 +35,7 @@ static void memory_of_all(void **state)
             assert_in_range(answer_length, COUNT, COUNT + 200);
             close(fd[i]);
         }
-        stop();
+        finish_server();
     }
 }
 
@@ -205,7 +205,7 @@ static void deaf_rdma_peer_of_views(void **state)
         view_put(view[i]);
     close(fd);
     /* If no view can be had, the server works as without views. */
-    stop();
+    finish_server();
     fake.views = false;
     assert_in_range(calls_of_deaf_rdma_peer(), 6, READS - 1);
 }

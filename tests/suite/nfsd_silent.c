@@ -126,7 +126,7 @@ static void memory_is_left(void **state)
             close(stuck[i]);
         }
         close(fd);
-        stop();
+        finish_server();
     }
 }
 

@@ -106,7 +106,7 @@ static void longest_record(void **state)
         else
             assert_true(tcp_is_closed(fd));
         close(fd);
-        stop();
+        finish_server();
     }
 }
 
@@ -295,7 +295,7 @@ static void pipelined(void **state)
             assert_int_equal(seen[answer_xid() - first]++, 0);
         }
         close(fd);
-        stop();
+        finish_server();
     }
 }
 
@@ -421,7 +421,7 @@ static void stopped_at_work(void **state)
     eventually(fake.held == 1);
     nfsd_stop(nfsd);
     usleep(20000);
-    stop();
+    finish_server();
     tcp_get_answer(fd);
     assert_int_equal(answer_xid(), xid);
     assert_true(tcp_is_closed(fd));

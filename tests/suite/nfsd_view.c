@@ -112,7 +112,7 @@ static void start(bool crc, struct nfs_client_attr *attr)
 }
 
 /* It ended because it was told to, and not before. */
-static void stop(void)
+static void finish_server(void)
 {
     int status;
 
@@ -249,7 +249,7 @@ static void read_while(bool crc, void (*what)(int fd))
     start_ops(op, UNDER_WAY);
     finish_ops(op, UNDER_WAY);
     end(&other);
-    stop();
+    finish_server();
 }
 
 static void is_cut(void **state)
@@ -319,7 +319,7 @@ static void cut_on_the_way(bool crc)
     assert_int_equal(waitpid(other, &status, 0), other);
     other = -1;
     assert_int_equal(status, 0);
-    stop();
+    finish_server();
 }
 
 static void is_cut_on_the_way(void **state)
@@ -361,7 +361,7 @@ static void is_written(void **state)
         nfs_forget(&op);
     }
     nfs_client_close(reader.client);
-    stop();
+    finish_server();
     assert_int_equal(read(fd, there, SIZE), SIZE);
     assert_memory_equal(there, content, SIZE);
     close(fd);

@@ -59,7 +59,7 @@ fi
 for suite in "${suites[@]}"; do
     case $suite in
     fio)
-        for how in "--rw=randrw --bs=4k --ioengine=psync" "--rw=randwrite --bsrange=512-100000 --bs_unaligned=1 --ioengine=psync" \
+        for how in "--rw=randrw --bs=4k --ioengine=psync" "--rw=randwrite --bsrange=512-102400 --bs_unaligned=1 --ioengine=psync" \
             "--rw=randrw --bs=4k --ioengine=mmap"; do
             # shellcheck disable=SC2086 # words
             run_suite fio 120 fio --name=verify --size=4m --numjobs=2 $how --verify=crc32c --verify_fatal=1 --do_verify=1 \

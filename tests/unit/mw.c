@@ -95,7 +95,7 @@ static void exactly_there(void **state)
     assert_int_equal(bind(&what), FAULT_NONE);
     assert_int_equal(write_to(&s, KEY + 1, what.to.addr, 1), FAULT_KEY);
     assert_int_equal(write_to(&s, KEY + 7, what.to.addr, OCTETS), FAULT_NONE);
-    assert_string_equal(region->base + AT, "written");
+    assert_string_equal((const char *)region->base + AT, "written");
     assert_int_equal(write_to(&s, KEY + 7, what.to.addr, OCTETS + 1), FAULT_BOUNDS);
     assert_int_equal(write_to(&s, KEY + 7, what.to.addr - 1, 1), FAULT_BOUNDS);
     assert_int_equal(write_to(&s, region->key, what.to.addr, 1), FAULT_RIGHT); /* its own key lets no peer in */
@@ -111,7 +111,7 @@ static void zero_based(void **state)
     what.to.access |= RDDP_ACCESS_ZERO_BASED;
     assert_int_equal(bind(&what), FAULT_NONE);
     assert_int_equal(write_to(&s, 2 * KEY + 2, 0, OCTETS), FAULT_NONE);
-    assert_string_equal(region->base + AT, "written");
+    assert_string_equal((const char *)region->base + AT, "written");
     assert_int_equal(write_to(&s, 2 * KEY + 2, 1, OCTETS), FAULT_BOUNDS);
 }
 

@@ -48,8 +48,10 @@ static inline void bed_open(struct bed *b, const struct export_attr *attr)
     assert_int_equal(export_open(&b->export, b->dir, attr, error), 0);
     objects.export = &b->export;
     objects.exports = 1;
-    b->server = (struct nfs_server){
-        .objects = objects_open(&objects, error), .export = &b->export, .exports = 1, .write_verifier = "verified"};
+    b->server = (struct nfs_server){.objects = objects_open(&objects, error),
+                                    .export = &b->export,
+                                    .exports = 1,
+                                    .write_verifier = {'v', 'e', 'r', 'i', 'f', 'i', 'e', 'd'}};
     assert_non_null(b->server.objects);
     assert_int_equal(object_root(b->server.objects, &b->export, &b->root), 0);
 }

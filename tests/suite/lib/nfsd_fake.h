@@ -190,7 +190,7 @@ static void start(void)
     assert_int_equal(pthread_create(&server_thread, NULL, run_server, NULL), 0);
 }
 
-static void stop(void)
+static void finish_server(void)
 {
     fake.hold = false;
     nfsd_stop(nfsd);
@@ -216,7 +216,7 @@ static int tear_down(void **state)
 {
     (void)state;
     if (nfsd)
-        stop();
+        finish_server();
     return 0;
 }
 
