@@ -4,23 +4,19 @@
  *
  * Two processes on a processor each; all ways of a size are measured in turn. A figure of a round is the least of its
  * batches of BATCH trips, since what else runs on the machine only adds; medians of the rounds are printed. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
 #include "bench/lib/ends.h"
 #include "bench/lib/path.h"
+#include "bench/lib/raw_pair.h"
 
 enum { BATCH = 200, SIZE_MAX_OCTETS = 4096, SIZES = 2, WAYS = 5 };
 enum way { AWAKE, AWAKE_CRC, IN_RECV, IN_EPOLL, IN_POLL };
@@ -91,28 +87,22 @@ static bool transmit(struct side *side)
 static void set_up(struct side *side, int fd, unsigned processor)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    int on = 1;
 
     side->fd = fd;
     side->epoll_fd = epoll_create1(0);
     side->other_fd = eventfd(0, 0);
-    if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) ||
-        epoll_ctl(side->epoll_fd, EPOLL_CTL_ADD, fd, &event))
-        ends_fail("a TCP connection of our own", 0);
+    if (epoll_ctl(side->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+        ends_fail("epoll_ctl", 0);
     path_pin(processor);
 }
 
-static void answer(struct side *side, const struct sockaddr_in *to)
+static void answer(int fd, void *of)
 {
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct side *side = of;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (connect(fd, (const struct sockaddr *)to, sizeof(*to)))
-        ends_fail("connect", 0);
     set_up(side, fd, 1);
     while (receive(side) && transmit(side))
         ;
-    _exit(0);
 }
 
 static double batch_us(struct side *side)
@@ -127,33 +117,23 @@ static double batch_us(struct side *side)
 
 static double least_us(enum way way, size_t size, double seconds)
 {
-    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
     static struct side side;
-    socklen_t length = sizeof(own);
     uint64_t end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9);
+    struct raw_pair pair;
     double least;
-    pid_t child;
 
     side = (struct side){.way = way, .size = size};
-    if (bind(listener, (struct sockaddr *)&own, sizeof(own)) || listen(listener, 1) ||
-        getsockname(listener, (struct sockaddr *)&own, &length))
-        ends_fail("listen", 0);
-    child = fork();
-    if (!child)
-        answer(&side, &own);
-    set_up(&side, accept(listener, NULL, NULL), 0);
+    raw_pair_open(&pair, answer, &side);
+    set_up(&side, pair.fd, 0);
     least = batch_us(&side);
     while (ends_now_ns() < end_ns) {
         double took_us = batch_us(&side);
 
         least = took_us < least ? took_us : least;
     }
-    close(listener);
-    close(side.fd);
     close(side.epoll_fd);
     close(side.other_fd);
-    waitpid(child, NULL, 0);
+    raw_pair_close(&pair);
     path_unpin();
     return least;
 }

@@ -10,7 +10,7 @@
 
 #include "bench/lib/ends.h"
 
-enum { SIZE = 8, UNDER_WAY = 256, LIST = 32, THREADS_MAX = 8 };
+enum { SIZE = 8, LIST = 32, THREADS_MAX = 8 };
 
 struct row {
     uint32_t list, threads, loops;
@@ -32,13 +32,8 @@ struct poster {
 static void *post(void *arg)
 {
     struct poster *poster = arg;
-    uint64_t end_ns = ends_now_ns() + (uint64_t)(poster->seconds * 1e9), posted = 0;
 
-    while (ends_now_ns() < end_ns) {
-        for (; posted - poster->done + poster->list <= UNDER_WAY; posted += poster->list)
-            ends_write(&poster->end, poster->list, SIZE);
-        poster->done += (uint64_t)ends_poll(&poster->end, 64);
-    }
+    poster->done = ends_write_for(&poster->end, poster->list, SIZE, poster->seconds);
     return NULL;
 }
 
@@ -77,7 +72,7 @@ int main(int argc, char **argv)
     for (int round = 0; round < rounds; round++)
         for (int i = 0; i < ROWS; i++)
             value[i][round] = measure(&rows[i], seconds);
-    printf("Writes of %d octets, %d under way a thread (%d rounds)\n", SIZE, UNDER_WAY, rounds);
+    printf("Writes of %d octets, %d under way a thread (%d rounds)\n", SIZE, ENDS_UNDER_WAY, rounds);
     printf("list threads loops   M/s   against one loop\n");
     for (int i = 0; i < ROWS; i++) {
         median = ends_at(value[i], (size_t)rounds, 0.5);

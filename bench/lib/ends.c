@@ -260,3 +260,15 @@ int ends_poll(struct end *end, int n)
             ends_fail(rddp_wc_status_str(wc[i].status), -EIO);
     return got;
 }
+
+uint64_t ends_write_for(struct end *end, uint32_t list, uint32_t length, double seconds)
+{
+    uint64_t end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9), posted = 0, done = 0;
+
+    while (ends_now_ns() < end_ns) {
+        for (; posted - done + list <= ENDS_UNDER_WAY; posted += list)
+            ends_write(end, list, length);
+        done += (uint64_t)ends_poll(end, LIST);
+    }
+    return done;
+}

@@ -10,7 +10,7 @@
 
 #include <rddp/rddp.h>
 
-enum { ENDS_OCTETS = 1 << 20, ENDS_DEPTH = 4096, ENDS_ROUNDS_MAX = 64 };
+enum { ENDS_OCTETS = 1 << 20, ENDS_DEPTH = 4096, ENDS_UNDER_WAY = 256, ENDS_ROUNDS_MAX = 64 };
 
 /* One end, in either process. Its memory is zero at first. */
 struct end {
@@ -48,6 +48,9 @@ void ends_close(struct end *end, bool context_too);
 void ends_write(struct end *end, uint32_t n, uint32_t length);
 /* Takes up to `n` completions (at most 64) and returns their number. */
 int ends_poll(struct end *end, int n);
+/* Posts such lists for `seconds`, as long as no more than ENDS_UNDER_WAY Writes are under way, and takes their
+ * completions. Returns how many there were. */
+uint64_t ends_write_for(struct end *end, uint32_t list, uint32_t length, double seconds);
 
 /* Parses NAME [ROUNDS [SECONDS]]: 1 to ENDS_ROUNDS_MAX rounds (default 5) of SECONDS (default 1) each. Ends the program
  * if they are invalid. */
