@@ -18,7 +18,7 @@ declare -A packages=(
     [ci]="git ccache debootstrap + tgt libiscsi-bin qemu-utils qemu-block-extra ceph-mon ceph-osd ceph-common"
     [bench]="python3 + iproute2 valgrind iperf3 qperf ucx-utils libfabric-bin rsync curl liblwip-dev libnfs-dev
         nfs-ganesha-vfs"
-    [fuzz]="clang libclang-rt-14-dev llvm +"
+    [fuzz]="clang libclang-rt-dev llvm +"
     [lint]="binutils clang clang-format cppcheck mandoc shellcheck python3 +"
     [coverage]="gcovr +"
 )
@@ -77,7 +77,17 @@ fi
 echo "setup: installing ${wanted[*]}" >&2
 export DEBIAN_FRONTEND=noninteractive
 quiet=(-qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300)
-if ! apt-get "${quiet[@]}" update || ! apt-get "${quiet[@]}" install -y --no-install-recommends "${wanted[@]}" >/dev/null; then
-    echo "setup: apt-get failed" >&2
+known() { # PACKAGE...: those that this release has
+    local package
+    for package; do
+        if apt-cache show --no-all-versions "$package" >/dev/null 2>&1; then echo "$package"; else
+            echo "setup: this release has no $package" >&2
+        fi
+    done
+}
+apt-get "${quiet[@]}" update || { echo "setup: apt-get update failed" >&2; settle; }
+mapfile -t wanted < <(known "${wanted[@]}")
+if ! apt-get "${quiet[@]}" install -y --no-install-recommends "${wanted[@]}" >/dev/null; then
+    echo "setup: apt-get install failed" >&2
     settle
 fi

@@ -76,6 +76,9 @@ class Unit:
     def digits(self, name):
         return self.fields[name].get("value") if name in self.fields else ""
 
+    def whole(self, name):
+        return self.fields[name].get("unmaskedvalue") if name in self.fields else ""
+
     def is_start(self):
         return "iwarp_mpa.fpdu" not in self.fields
 
@@ -123,10 +126,13 @@ def units(frame):
 
 
 def start_line(unit):
+    """tshark 4.6 shows revision 2's flag, IRD and ORD apart from the octets that they stand in."""
+    enhanced = unit.whole("iwarp_mpa.enhanced.ird") + unit.whole("iwarp_mpa.enhanced.ord")
+    flag = 0x10 if enhanced else 0
     return "%s markers=%d crc=%d reject=%d res=0x%02x rev=%d private=%s" % (
         "reply" if "iwarp_mpa.rep" in unit.fields else "request", unit.number("iwarp_mpa.marker_flag"),
-        unit.number("iwarp_mpa.crc_flag"), unit.number("iwarp_mpa.rej_flag"), unit.number("iwarp_mpa.res"),
-        unit.number("iwarp_mpa.rev"), unit.digits("iwarp_mpa.privatedata"))
+        unit.number("iwarp_mpa.crc_flag"), unit.number("iwarp_mpa.rej_flag"), unit.number("iwarp_mpa.res") | flag,
+        unit.number("iwarp_mpa.rev"), enhanced + unit.digits("iwarp_mpa.privatedata"))
 
 
 def terminate_line(unit):

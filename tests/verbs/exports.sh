@@ -29,10 +29,10 @@ for library in libibverbs.so.1 librdmacm.so.1; do
     echo "$library: $(exported "$theirs/$library" | wc -l) symbols and versions"
 done
 
-# What is preloaded interposes all that Debian's does, and may interpose more.
+# What is preloaded interposes all that Debian's does, but the sets that it has since rdma-core 65, and may interpose more.
 preload=$ours/librspreload.so
 if [ -e "$theirs/rsocket/librspreload.so" ]; then
-    missing=$(comm -23 <(exported "$theirs/rsocket/librspreload.so") <(exported "$preload"))
+    missing=$(comm -23 <(exported "$theirs/rsocket/librspreload.so" | grep -v '^epoll_') <(exported "$preload"))
     [ -z "$missing" ] || { printf 'librspreload.so does not interpose:\n%s\n' "$missing"; bad=1; }
     echo "librspreload.so: $(exported "$theirs/rsocket/librspreload.so" | wc -l) calls"
 fi

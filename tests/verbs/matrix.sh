@@ -126,15 +126,16 @@ unaided() {
 
 # UCX asks /sys and /dev for devices: `rddp run` shows them.
 group_ucx() {
-    local transport test run="${RDDP_TOOL:?} run --sysfs -- env UCX_NET_DEVICES=rddpe0:1"
+    local transport test option='' run="${RDDP_TOOL:?} run --sysfs -- env UCX_NET_DEVICES=rddpe0:1"
     is_missing ucx_info ucx_info && return
+    ! ucx_perftest -h 2>&1 | grep 'MPI mode' >/dev/null || option="-P 0" # or it expects mpirun to begin both ends
     for transport in rc ud; do
         # shellcheck disable=SC2086 # a command and its options
         alone "ucx_info ${transport}_verbs" $run UCX_TLS=$transport ucx_info -d
         says "Transport: ${transport}_verbs"
         for test in tag_lat tag_bw ucp_put_lat ucp_get ucp_am_lat; do
-            pair "ucx_perftest $transport $test" "$run UCX_TLS=$transport,self ucx_perftest -t $test -n 500" \
-                "$run UCX_TLS=$transport,self ucx_perftest 127.0.0.1 -t $test -n 500"
+            pair "ucx_perftest $transport $test" "$run UCX_TLS=$transport,self ucx_perftest $option -t $test -n 500" \
+                "$run UCX_TLS=$transport,self ucx_perftest 127.0.0.1 $option -t $test -n 500"
         done
     done
     can_mpi || return
