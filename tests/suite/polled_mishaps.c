@@ -2,10 +2,8 @@
 /* polled_mishaps.c - while a polled socket is out of the epoll set the process forks, the program closes all
  * descriptors and uses their numbers for its own, or the system takes nothing into the set. */
 #include <arpa/inet.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +14,7 @@
 
 #include "drive/thread.h"
 #include "endpoint/objects.h"
+#include "tests/suite/interposed/full_set.h"
 #include "tests/suite/lib/by_hand.h"
 #include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/manual.h"
@@ -254,27 +253,6 @@ static void the_sockets_are_the_programs(void **state)
 
 /* --- the set takes nothing ---------------------------------------------------------------------------------------- */
 
-static atomic_bool refuses;
-static atomic_int refusals;
-
-/* In front of the C library's, or of a sanitizer's, for the library as well. */
-int epoll_ctl(int set, int what, int fd, struct epoll_event *event)
-{
-    static _Atomic(void *) next;
-    int (*call)(int, int, int, struct epoll_event *);
-    void *found = atomic_load(&next);
-
-    if (what == EPOLL_CTL_ADD && atomic_load(&refuses)) {
-        refusals++;
-        errno = ENOSPC;
-        return -1;
-    }
-    if (!found)
-        atomic_store(&next, found = dlsym(RTLD_NEXT, "epoll_ctl"));
-    memcpy(&call, &found, sizeof(call));
-    return call(set, what, fd, event);
-}
-
 static struct {
     struct rddp_mr *source, *target;
     uint8_t from[PIECE], to[PIECE];
@@ -301,7 +279,7 @@ static void poll_stream_until_out(void)
     struct rddp_wc wc;
     int received = 0;
 
-    refusals = 0;
+    set_refusals = 0;
     wr.rkey = rddp_mr_key(there.mr);
     assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0); /* the initiator speaks first (RFC 5044 7.1.2) */
     manual_send(&there, &here);
@@ -319,9 +297,9 @@ static void a_sleeper_beside_a_full_set(void **state)
 
     (void)state;
     poll_stream_until_out();
-    refuses = true;
+    set_is_full = true;
     for (int times = 0; times < 2 * TIMES; times++) {
-        refuses = times < TIMES;
+        set_is_full = times < TIMES;
         manual_send(&there, &here);
         while (!cq_poll(&here.cq->cq, &wc, 1)) {
             assert_int_equal(rddp_progress(here.context, 1), 0);
@@ -329,7 +307,7 @@ static void a_sleeper_beside_a_full_set(void **state)
         }
         assert_int_equal(wc.status, RDDP_WC_SUCCESS);
     }
-    assert_true(refusals);
+    assert_true(set_refusals);
 }
 
 /* The socket is full when the system does not take it back. Whoever polls on gets it taken back, and all is sent. */
@@ -346,14 +324,14 @@ static void a_full_stream_is_taken_back(void **state)
     large.source = rddp_reg_mr(here.pd, large.from, PIECE, RDDP_ACCESS_LOCAL_WRITE);
     large.target = rddp_reg_mr(there.pd, large.to, PIECE, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
     loop_lock(other); /* nothing is read for a moment */
-    refuses = true;
+    set_is_full = true;
     for (; posted < PIECES_MAX && !endpoint->blocked; posted++) {
         write_piece();
         for (int i = 0; i < POLLS; i++) /* no turn to send is over */
             done += rddp_poll_cq(here.cq, 1, &wc) == 1;
     }
-    assert_true(refusals);
-    refuses = false;
+    assert_true(set_refusals);
+    set_is_full = false;
     loop_unlock(other);
     for (began_us = reactor_now_us(); done < posted; done += rddp_poll_cq(here.cq, 1, &wc) == 1)
         assert_true(reactor_now_us() - began_us < WAIT_US);
@@ -394,7 +372,7 @@ static void a_stream_ends_when_it_is_not_taken_back(void **state)
     assert_int_equal(connect(find_peer(), &none, sizeof(none)), 0); /* a reset */
     loop_unlock(there.context->loop);
     poll(NULL, 0, GONE_MS);
-    refuses = true;
+    set_is_full = true;
     wr.rkey = rddp_mr_key(there.mr);
     for (int i = 0; i < 2; i++) /* the second finds it */
         assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
@@ -404,8 +382,8 @@ static void a_stream_ends_when_it_is_not_taken_back(void **state)
         while (rddp_poll_cq(here.cq, 1, &wc) > 0)
             continue;
     }
-    refuses = false;
-    assert_true(refusals);
+    set_is_full = false;
+    assert_true(set_refusals);
     assert_int_equal(here.context->loop->reactor.timers, 0);
 }
 

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* polled_park.c - beside a parked thread, too, the socket that a poller asks leaves the epoll set, and is back when the
  * poller is gone: that of a stream, and that of queue pairs of RoCE, which share it. */
-#include <dlfcn.h>
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <sys/epoll.h>
 
 #include "base/container.h"
 #include "endpoint/objects.h"
 #include "roce/io/roce_host.h"
 #include "roce/io/roce_pair.h"
+#include "tests/suite/interposed/full_set.h"
 #include "tests/suite/lib/by_hand.h"
 #include "tests/suite/lib/manual.h"
 
@@ -26,7 +23,6 @@ enum {
     ROUNDS = 100,        /* that a busy machine may need for that, ... */
     LOADED_US = 5000000, /* ... unless it is busy for as long */
     OCTETS = 8,
-    REFUSED = 1 << 20,
 };
 
 /* The end that polls, and who speaks to it. */
@@ -41,25 +37,6 @@ static atomic_bool is_asked, is_over; /* the speaker, for a message; it may end 
 static struct rddp_comp_channel *channel;
 static struct rddp_cq *beside;   /* of the same context; nothing ever comes to it */
 static struct hands pair, other; /* two pairs of queue pairs between the same contexts, at the same sockets */
-
-static atomic_int refused; /* additions to an epoll set that the system refuses from now on */
-
-/* In front of the C library's, or of a sanitizer's, for the library as well. */
-int epoll_ctl(int set, int what, int fd, struct epoll_event *event)
-{
-    static _Atomic(void *) next;
-    int (*call)(int, int, int, struct epoll_event *);
-    void *found = atomic_load(&next);
-
-    if (what == EPOLL_CTL_ADD && atomic_load(&refused) > 0 && atomic_fetch_sub(&refused, 1) > 0) {
-        errno = ENOSPC;
-        return -1;
-    }
-    if (!found)
-        atomic_store(&next, found = dlsym(RTLD_NEXT, "epoll_ctl"));
-    memcpy(&call, &found, sizeof(call));
-    return call(set, what, fd, event);
-}
 
 /* Speaks when it is asked to, so that the poller polls when the message comes. */
 static void *speak(void *unused)
@@ -336,19 +313,31 @@ static unsigned count_shut_out(void)
     return count;
 }
 
+/* Between the two the system adds nothing to an epoll set, and is asked to. */
+static void refuse_all(void)
+{
+    set_refusals = 0;
+    set_is_full = true;
+}
+
+static void refuse_no_more(void)
+{
+    assert_true(set_refusals);
+    set_is_full = false;
+}
+
 /* The system takes the socket back only after some time: it is asked meanwhile, for all queue pairs that share it. */
 static void the_set_is_full(void **state)
 {
     (void)state;
     poll_until_out();
-    refused = REFUSED;
+    refuse_all();
     poll(NULL, 0, 1); /* its queue pair is not asked any more, and the thread looks */
     hear_from(&other);
     (void)take_from_thread();
     pair_hear();
     (void)take_from_thread();
-    assert_true(refused < REFUSED);
-    refused = 0;
+    refuse_no_more();
     pair_hear();
     (void)take_from_thread();
     for (int ms = 0; count_shut_out(); ms++) {
@@ -361,13 +350,12 @@ static void the_set_is_full_at_its_end(void **state)
 {
     (void)state;
     poll_until_out();
-    refused = REFUSED;
+    refuse_all();
     assert_int_equal(rddp_destroy_qp(pair.end[1].qp), 0);
     pair.end[1].qp = NULL;
     hear_from(&other);
     (void)take_from_thread();
-    assert_true(refused < REFUSED);
-    refused = 0;
+    refuse_no_more();
 }
 
 #define OVER_STREAM(test) \
