@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* roce_pause.c - a peer that does nothing for a while, with all its packets in its sockets: what was sent meanwhile is
  * sent once, by one way. ROCE-REQ-19. */
-#include <arpa/inet.h>
-#include <net/if.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tests/suite/lib/by_hand.h"
 #include "tests/suite/lib/network.h"
@@ -27,26 +21,6 @@ enum {
 static const char *const address[2] = {"10.91.0.1", "10.91.0.2"};
 
 static struct hands h;
-
-static bool add_address(int fd, unsigned number)
-{
-    struct ifreq request = {.ifr_addr.sa_family = AF_INET};
-    struct sockaddr_in *at = (struct sockaddr_in *)&request.ifr_addr;
-
-    snprintf(request.ifr_name, sizeof(request.ifr_name), "lo:%u", number);
-    inet_pton(AF_INET, address[number], &at->sin_addr);
-    return !ioctl(fd, SIOCSIFADDR, &request);
-}
-
-static bool add_addresses(void)
-{
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool added = fd >= 0 && add_address(fd, 0) && add_address(fd, 1);
-
-    if (fd >= 0)
-        close(fd);
-    return added;
-}
 
 static void open_ends(void)
 {
@@ -137,7 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(paused)};
 
-    if (!network_alone() || !add_addresses()) {
+    if (!network_alone() || !network_add(address[0]) || !network_add(address[1])) {
         print_message("no namespace with addresses of its own here\n");
         return SKIPPED;
     }

@@ -12,6 +12,9 @@
 bool network_alone(void);
 bool network_own(void);
 
+/* Adds an IPv4 address to the loopback of that namespace. Returns false if it cannot. */
+bool network_add(const char *address);
+
 /* Fills in the address 10.NET.0.HOST; returns its length. */
 socklen_t network_address(struct sockaddr_storage *address, uint32_t net, uint32_t host, uint16_t port);
 /* Fills in the address fdNET::HOST if `v6`, else as network_address() does. */
