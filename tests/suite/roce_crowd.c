@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* roce_crowd.c - more requests for connections on this host than a listener answers: they wait for it, and nothing else
- * waits for them. ROCE-CM-12. */
+ * waits for them, not even when the epoll set does not take the listener's queue back. ROCE-CM-12. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 
 #include "roce/io/roce_passing.h"
 #include "roce/rcm.h"
+#include "tests/suite/interposed/full_set.h"
 #include "tests/suite/lib/by_hand.h"
 #include "tests/suite/lib/network.h"
 
@@ -16,6 +17,7 @@ enum {
     CROWD = 3 * SHARE,
     STUCK = 60,     /* requests for a listener that reads none; the system keeps about ten */
     QUIET_MS = 100, /* no request has come for that long: those that have are answered */
+    SOON_MS = 5000, /* 8 s after the answers, the manager has something else to do, and would ask the set then anyway */
     STUCK_PORT = 4000,
 };
 static const char ours[] = "127.0.0.1", no[] = "no";
@@ -97,22 +99,19 @@ static struct rddp_request *next_request(void)
     return request;
 }
 
-/* The application takes requests for as long as they come, and answers them only then: none gave way to another. */
-static void all_are_answered(void **state)
+static void call_crowd(void)
 {
-    struct rddp_request *request[CROWD];
-    unsigned taken = 0, answered = 0;
-
-    (void)state;
     for (unsigned i = 0; i < CROWD; i++)
         call(i, hand_port(listener));
-    while (answered < CROWD) {
-        if (taken < CROWD && has_event(1, QUIET_MS))
-            request[taken++] = next_request();
-        else
-            while (answered < taken)
-                assert_int_equal(rddp_reject(request[answered++], no, sizeof(no)), 0);
-    }
+}
+
+static void answer(struct rddp_request *request)
+{
+    assert_int_equal(rddp_reject(request, no, sizeof(no)), 0);
+}
+
+static void all_are_told(void)
+{
     for (unsigned i = 0; i < CROWD; i++) {
         struct rddp_event *event = next_of(0, RDDP_EVENT_REJECTED);
 
@@ -120,6 +119,48 @@ static void all_are_answered(void **state)
         assert_memory_equal(event->private_data, no, sizeof(no));
         rddp_ack_event(event);
     }
+}
+
+/* The application takes requests for as long as they come, and answers them only then: none gave way to another. */
+static void all_are_answered(void **state)
+{
+    struct rddp_request *request[CROWD];
+    unsigned taken = 0, answered = 0;
+
+    (void)state;
+    call_crowd();
+    while (answered < CROWD) {
+        if (taken < CROWD && has_event(1, QUIET_MS))
+            request[taken++] = next_request();
+        else
+            while (answered < taken)
+                answer(request[answered++]);
+    }
+    all_are_told();
+}
+
+/* The listener has answered enough, and the epoll set does not take its queue back: it asks again, although no message
+ * comes meanwhile. */
+static void the_set_is_full(void **state)
+{
+    struct rddp_request *request[SHARE];
+    unsigned answered = 0;
+
+    (void)state;
+    call_crowd();
+    for (unsigned i = 0; i < SHARE; i++)
+        request[i] = next_request();
+    set_refusals = 0;
+    set_is_full = true;
+    for (; answered < SHARE; answered++)
+        answer(request[answered]);
+    for (; !set_refusals || has_event(1, QUIET_MS); answered++)
+        answer(next_request()); /* the last ones that came before */
+    set_is_full = false;
+    assert_true(has_event(1, SOON_MS));
+    for (; answered < CROWD; answered++)
+        answer(next_request());
+    all_are_told();
 }
 
 /* A process that listens and has stopped: it is named as a listener is. */
@@ -140,7 +181,7 @@ static void others_do_not_wait(void **state)
     for (unsigned i = 0; i < STUCK; i++)
         call(i, STUCK_PORT);
     call(STUCK, hand_port(listener));
-    assert_int_equal(rddp_reject(next_request(), no, sizeof(no)), 0);
+    answer(next_request());
     rddp_ack_event(next_of(0, RDDP_EVENT_REJECTED));
     close(fd);
 }
@@ -149,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_are_answered, open_crowd, close_crowd),
+        cmocka_unit_test_setup_teardown(the_set_is_full, open_crowd, close_crowd),
         cmocka_unit_test_setup_teardown(others_do_not_wait, open_crowd, close_crowd),
     };
 
