@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "endpoint/objects.h"
+#include "drive/closed.h"
 #include "drive/doorbell_batch.h"
 #include "drive/thread.h"
 #include "drive/inherit.h"
@@ -200,6 +201,13 @@ static void note_poll(const struct rddp_cq *cq, struct loop *loop)
                               memory_order_relaxed);
 }
 
+/* Without a thread, none but the application may look. */
+static void end_if_cut(struct loop *loop)
+{
+    if (loop->reactor.is_cut && loop->context->manual && atomic_exchange(&loop->reactor.is_cut, false))
+        (void)context_close_down(loop->context);
+}
+
 /* A poller that finds the CQ empty does the work itself, unless another thread has locked the loop. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
@@ -219,6 +227,7 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
         note_poll(cq, loop);
         loop_poll(loop);
         loop_unlock(loop);
+        end_if_cut(loop);
         got = cq_poll(&cq->cq, wc, (uint32_t)n);
     }
     if (!got && n)

@@ -154,7 +154,7 @@ void loop_poll(struct loop *loop)
         atomic_store_explicit(&loop->polled.us, reactor_now_us(), memory_order_relaxed);
         atomic_store_explicit(&loop->polled.lasts, true, memory_order_relaxed);
     }
-    if (loop->resting && (loop->resting != loop->hot || loop->resting->blocked)) /* then all are asked */
+    if (loop->resting && loop->resting != loop->hot) /* then all are asked */
         loop_rouse(loop);
     if (loop->asking.was_woken)
         poll_after_sleep(loop);

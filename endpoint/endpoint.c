@@ -194,12 +194,8 @@ void endpoint_rouse(struct endpoint *endpoint)
     if (endpoint->loop->resting == endpoint)
         endpoint->loop->resting = NULL;
     endpoint->is_shut_out = endpoint->kind->stay_out(endpoint, false);
-    if (endpoint->is_shut_out) {
-        endpoint->blocked = false; /* whether it may send again is seen by trying */
-        endpoint_pump(endpoint, ENDPOINT_DRIVER);
-        if (!endpoint->closed)
-            set_deadline(endpoint, reactor_now_us() + AGAIN_US);
-    }
+    if (endpoint->is_shut_out)
+        set_deadline(endpoint, reactor_now_us() + AGAIN_US);
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
@@ -207,7 +203,7 @@ static void ask_shut_out(struct endpoint *endpoint)
 {
     endpoint_rouse(endpoint);
     if (endpoint->is_shut_out && !endpoint->closed)
-        endpoint->kind->poll(endpoint);
+        endpoint->kind->ask(endpoint);
 }
 
 void endpoint_abort(struct endpoint *endpoint)

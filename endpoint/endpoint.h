@@ -55,6 +55,10 @@ struct endpoint_kind {
      * what the system says if it does not go back: it is tried again. NULL: it cannot. */
     int (*stay_out)(struct endpoint *endpoint, bool out);
 
+    /* Driver, who does not hold the endpoint: does what is done when the descriptor that does not go back is ready, if
+     * it is. NULL: it always goes back, or its owner asks it. */
+    void (*ask)(struct endpoint *endpoint);
+
     /* Driver, for loop->owing: what was withheld for the application's answer may leave now. Returns false if it has
      * left behind that answer. NULL: nothing is withheld. */
     bool (*release)(struct endpoint *endpoint);

@@ -170,6 +170,11 @@ static int link_stay_out(struct endpoint *endpoint, bool out)
     return link_can_rest(endpoint->link) ? link_rest(endpoint->link, out) : -EOPNOTSUPP;
 }
 
+static void ask_link(struct endpoint *endpoint)
+{
+    link_ask(endpoint->link);
+}
+
 /* By the driver, who does not wait for a poster that holds the endpoint. */
 static void poll_link(struct endpoint *endpoint)
 {
@@ -273,6 +278,7 @@ static const struct endpoint_kind stream = {
     .poll = poll_link,
     .polls_for_sleepers = true,
     .stay_out = link_stay_out,
+    .ask = ask_link,
     .accept = endpoint_link_accept_conn,
     .reject = reject_conn,
     .finish = endpoint_link_finish,

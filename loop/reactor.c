@@ -82,7 +82,7 @@ static void arm(struct reactor *reactor)
     uint64_t at_us = reactor->timers ? reactor->heap[1]->at_us : UINT64_MAX;
     struct itimerspec when = {.it_value = {0, 0}};
 
-    if (at_us >= reactor->armed_us)
+    if (at_us >= reactor->armed_us || !descriptors_are_ours())
         return;
     reactor->armed_us = at_us;
     when.it_value.tv_sec = (time_t)(at_us / 1000000);
@@ -188,6 +188,14 @@ int reactor_rouse(struct reactor *reactor, struct watch *watch)
     return error;
 }
 
+void reactor_ask(struct watch *watch)
+{
+    struct pollfd fd = {.fd = watch->fd, .events = (short)watch->events}; /* EPOLLIN and the like are POLLIN ... */
+
+    if (poll(&fd, 1, 0) > 0)
+        watch->ready(watch, (uint32_t)fd.revents);
+}
+
 void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = watch};
@@ -196,7 +204,7 @@ void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t even
         return;
     watch->events = events;
     if (watch->rests)
-        (void)reactor_rouse(reactor, watch); /* if it fails, a poller that finds its link blocked tries again */
+        (void)reactor_rouse(reactor, watch); /* if it fails, a poller tries again */
     else
         epoll_ctl(reactor->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
 }

@@ -78,6 +78,9 @@ void reactor_unwatch(struct reactor *reactor, struct watch *watch);
 void reactor_rest(struct reactor *reactor, struct watch *watch);
 int reactor_rouse(struct reactor *reactor, struct watch *watch);
 
+/* Calls ready() with what the set would show of a descriptor that it does not take back. */
+void reactor_ask(struct watch *watch);
+
 /* Reserves room for one more timer, so that setting it cannot fail. Returns 0 or -ENOMEM. reactor_forget_timer()
  * releases it. */
 int reactor_add_timer(struct reactor *reactor, struct timer *timer);

@@ -221,7 +221,7 @@ static bool resume_services(struct roce_cm *cm)
 
         if (!service->passed.rests || rcm_is_full(&service->listener))
             continue;
-        if (reactor_rouse(&cm->host->loop->reactor, &service->passed))
+        if (!descriptors_are_ours() || reactor_rouse(&cm->host->loop->reactor, &service->passed))
             all = false;
         else
             cm->paused--;

@@ -118,16 +118,21 @@ static void link_tcp_want(struct link *link, unsigned wants)
     reactor_rewatch(link->reactor, &link_tcp_of(link)->watch, events);
 }
 
-/* Only while octets are all that is waited for: a poller asks for nothing else. */
+/* Only while octets are all that is waited for: a poller asks for nothing else, and who waits for more since is to be
+ * back in the set. */
 static int link_tcp_rest(struct link *link, bool rests)
 {
     struct watch *watch = &link_tcp_of(link)->watch;
 
-    if (!rests)
+    if (!rests || watch->events != EPOLLIN)
         return reactor_rouse(link->reactor, watch);
-    if (watch->events == EPOLLIN)
-        reactor_rest(link->reactor, watch);
+    reactor_rest(link->reactor, watch);
     return 0;
+}
+
+static void link_tcp_ask(struct link *link)
+{
+    reactor_ask(&link_tcp_of(link)->watch);
 }
 
 static ssize_t link_tcp_receive(struct link *link, const struct link_buffers *buffers)
@@ -150,7 +155,8 @@ static ssize_t send_record(struct link *link, const struct span *span, uint32_t 
 
 static void link_tcp_finish(struct link *link)
 {
-    tcp_finish(link_tcp_of(link)->watch.fd);
+    if (descriptors_are_ours()) /* or it is the program's connection that would end */
+        tcp_finish(link_tcp_of(link)->watch.fd);
 }
 
 static uint32_t link_tcp_segment_size(struct link *link)
@@ -187,6 +193,7 @@ static const struct link_kind octets = {
     .reads_to_places = true,
     .want = link_tcp_want,
     .rest = link_tcp_rest,
+    .ask = link_tcp_ask,
     .receive = link_tcp_receive,
     .send = send_octets,
     .finish = link_tcp_finish,
@@ -202,6 +209,7 @@ static const struct link_kind records = {
     .reads_to_places = true,
     .want = link_tcp_want,
     .rest = link_tcp_rest,
+    .ask = link_tcp_ask,
     .receive = link_tcp_receive,
     .send = send_record,
     .finish = link_tcp_finish,

@@ -12,7 +12,9 @@ static struct rddp_cq *make_cq(const struct manual_end *end)
     return rddp_create_cq(end->context, 2 * MANUAL_DEPTH, NULL, NULL);
 }
 
-static void open_end(struct manual_end *end, bool manual, bool apart)
+enum { APART = 1, PATIENT = 2 };
+
+static void open_end(struct manual_end *end, bool manual, unsigned how)
 {
     struct rddp_context_attr attr;
     struct rddp_qp_attr qp_attr;
@@ -23,12 +25,13 @@ static void open_end(struct manual_end *end, bool manual, bool apart)
     end->pd = rddp_alloc_pd(end->context);
     end->events = rddp_create_event_channel(end->context);
     end->cq = make_cq(end);
-    end->recv_cq = apart ? make_cq(end) : end->cq;
+    end->recv_cq = how & APART ? make_cq(end) : end->cq;
     end->mr = rddp_reg_mr(end->pd, end->memory, MANUAL_SIZE, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
     rddp_qp_attr_init(&qp_attr);
     qp_attr.send_cq = end->cq;
     qp_attr.recv_cq = end->recv_cq;
     qp_attr.max_send_wr = MANUAL_DEPTH;
+    qp_attr.wait_for_receive_ms = how & PATIENT ? RDDP_WAIT_WITHOUT_LIMIT : 0;
     end->qp = rddp_create_qp(end->pd, &qp_attr);
     assert_non_null(end->qp);
     assert_non_null(end->mr);
@@ -56,14 +59,14 @@ struct rddp_event manual_event(struct manual_end *end, enum rddp_event_type type
     return copy;
 }
 
-static int open_ends(bool apart)
+static int open_ends(unsigned how)
 {
     struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_storage addr;
     struct rddp_conn_attr attr;
 
-    open_end(&here, true, apart);
-    open_end(&there, false, apart);
+    open_end(&here, true, how);
+    open_end(&there, false, how);
     rddp_conn_attr_init(&attr);
     attr.wire.first_delay_ms = 0;
     listener = rddp_listen(there.events, (struct sockaddr *)&any, sizeof(any), 4, &attr.wire, NULL);
@@ -81,13 +84,19 @@ static int open_ends(bool apart)
 int manual_open(void **state)
 {
     (void)state;
-    return open_ends(false);
+    return open_ends(0);
 }
 
 int manual_open_apart(void **state)
 {
     (void)state;
-    return open_ends(true);
+    return open_ends(APART);
+}
+
+int manual_open_patient(void **state)
+{
+    (void)state;
+    return open_ends(PATIENT);
 }
 
 static void close_end(struct manual_end *end)

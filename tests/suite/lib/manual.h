@@ -24,7 +24,8 @@ extern struct manual_end here, there;
 
 /* Connect both, and close both: cmocka's set-up and tear-down of a test, whose state they leave alone. */
 int manual_open(void **state);
-int manual_open_apart(void **state); /* each with a CQ of its own for receives */
+int manual_open_apart(void **state);   /* each with a CQ of its own for receives */
+int manual_open_patient(void **state); /* a Send waits for its receive, however long that takes */
 int manual_close(void **state);
 
 /* Posts a receive at one end, and a message for it at the other. */

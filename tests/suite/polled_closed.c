@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* polled_mishaps.c - while a polled socket is out of the epoll set the process forks, the program closes all
- * descriptors and uses their numbers for its own, or the system takes nothing into the set. */
+/* polled_closed.c - while a polled socket is out of the epoll set the process forks, or the program closes all
+ * descriptors and uses their numbers for its own. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -9,27 +9,24 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "drive/thread.h"
 #include "endpoint/objects.h"
-#include "tests/suite/interposed/full_set.h"
 #include "tests/suite/lib/by_hand.h"
 #include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/manual.h"
 
 enum {
     WAIT_US = PAIR_WAIT_MS * 1000,
-    SOON_US = 8000000, /* in time: the timer of a stream that stalls, after 10 s, asks it anyway */
-    POLLS = 200,       /* after a message: enough for a socket to leave */
-    FDS = 64,          /* that a process of this test has */
+    POLLS = 200, /* after a message: enough for a socket to leave */
+    FDS = 64,    /* that a process of this test has */
     CHILD_SECONDS = 60,
     GONE_MS = 20, /* the thread has looked by then */
     TIMES = 3,    /* each way to call, since chance decides who is first */
     OCTETS = 8,
-    PIECE = 1 << 16, /* Writes that fill a stream, ... */
-    PIECES_MAX = 400,
 };
 
 static struct hands h;
@@ -214,6 +211,8 @@ static void run_closer(void (*call)(void), bool manual, bool ready)
         _exit(1);
     give_numbers_to_eventfds();
     call();
+    if (manual && ready && call == call_poll && polled->context->home != CONTEXT_CLOSED)
+        _exit(1);
     _exit(count_watched(set) != ready || (call == call_nothing && epoll_wait(set, &event, 1, 0) != ready));
 }
 
@@ -225,6 +224,70 @@ static void run_closer_with_sockets(bool manual)
     give_numbers_to_sockets();
     call_poll();
     _exit(0);
+}
+
+static struct itimerspec an_hour = {.it_value.tv_sec = 3600};
+
+/* Timers of the program that are set, and sockets that are connected; the other end of each goes above. */
+static void give_numbers_to_timers_and_pairs(void)
+{
+    int pair[2];
+
+    for (int fd = STDERR_FILENO + 1; fd < FDS; fd++) {
+        if (fd % 2) {
+            if (timerfd_create(CLOCK_MONOTONIC, 0) != fd || timerfd_settime(fd, 0, &an_hour, NULL))
+                _exit(1);
+        } else if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || pair[0] != fd || dup2(pair[1], FDS + fd) < 0 ||
+                   close(pair[1])) {
+            _exit(1);
+        }
+    }
+}
+
+static bool are_timers_untouched(void)
+{
+    struct itimerspec left;
+
+    for (int fd = STDERR_FILENO + 1; fd < FDS; fd++)
+        if (!timerfd_gettime(fd, &left) && left.it_value.tv_sec < an_hour.it_value.tv_sec - CHILD_SECONDS)
+            return false;
+    return true;
+}
+
+/* The other ends see nothing, not even an end. */
+static bool are_pairs_untouched(void)
+{
+    char octet;
+
+    for (int fd = STDERR_FILENO + 2; fd < FDS; fd += 2)
+        if (recv(FDS + fd, &octet, 1, MSG_DONTWAIT) >= 0)
+            return false;
+    return true;
+}
+
+/* What ends a stream, and what sets timers, is not for those. */
+static void run_ender(bool destroys)
+{
+    manual_open(NULL);
+    closefrom(STDERR_FILENO + 1);
+    give_numbers_to_timers_and_pairs();
+    if (destroys)
+        rddp_destroy_qp(here.qp);
+    else
+        rddp_disconnect(here.qp);
+    _exit(!are_timers_untouched() || !are_pairs_untouched());
+}
+
+/* A post sets the timer for what is not acknowledged. */
+static void run_poster(void)
+{
+    open_hands(true);
+    closefrom(STDERR_FILENO + 1);
+    for (int fd = STDERR_FILENO + 1; fd < FDS; fd++)
+        if (timerfd_create(CLOCK_MONOTONIC, 0) != fd || timerfd_settime(fd, 0, &an_hour, NULL))
+            _exit(1);
+    hand_post(speaker, polled, RDDP_WR_SEND, 0, OCTETS, 0);
+    _exit(!are_timers_untouched());
 }
 
 static void expect_success(pid_t child)
@@ -261,140 +324,19 @@ static void the_sockets_are_the_programs(void **state)
     }
 }
 
-/* --- the set takes nothing ---------------------------------------------------------------------------------------- */
-
-static struct {
-    struct rddp_mr *source, *target;
-    uint8_t from[PIECE], to[PIECE];
-} large;
-
-static void write_piece(void)
+static void timers_and_pairs_are_the_programs(void **state)
 {
-    struct rddp_sge sge = {(uintptr_t)large.from, PIECE, rddp_mr_key(large.source)};
-    struct rddp_send_wr wr = {.sg_list = &sge,
-                              .num_sge = 1,
-                              .opcode = RDDP_WR_RDMA_WRITE,
-                              .send_flags = RDDP_SEND_SIGNALED,
-                              .remote_addr = (uintptr_t)large.to,
-                              .rkey = rddp_mr_key(large.target)},
-                        *bad;
-
-    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
-}
-
-static void poll_stream_until_out(void)
-{
-    struct rddp_send_wr wr = {.opcode = RDDP_WR_RDMA_WRITE, .remote_addr = (uintptr_t)there.memory}, *bad;
-    uint64_t began_us = reactor_now_us();
-    struct rddp_wc wc;
-    int received = 0;
-
-    set_refusals = 0;
-    wr.rkey = rddp_mr_key(there.mr);
-    assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0); /* the initiator speaks first (RFC 5044 7.1.2) */
-    manual_send(&there, &here);
-    while (!received || !here.context->loop->resting) {
-        received += rddp_poll_cq(here.cq, 1, &wc);
-        assert_true(reactor_now_us() - began_us < WAIT_US);
-    }
-}
-
-/* Who sleeps gets what comes to a socket that is not taken back, and again when it is. */
-static void a_sleeper_beside_a_full_set(void **state)
-{
-    uint64_t began_us = reactor_now_us();
-    struct rddp_wc wc;
-
     (void)state;
-    poll_stream_until_out();
-    set_is_full = true;
-    for (int times = 0; times < 2 * TIMES; times++) {
-        set_is_full = times < TIMES;
-        manual_send(&there, &here);
-        while (!cq_poll(&here.cq->cq, &wc, 1)) {
-            assert_int_equal(rddp_progress(here.context, 1), 0);
-            assert_true(reactor_now_us() - began_us < SOON_US);
-        }
-        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    hands_skip_without_threads_in_children();
+    for (int way = 0; way < 3 * TIMES; way++) {
+        pid_t child = fork_apart(CHILD_SECONDS);
+
+        if (!child && way % 3 == 2)
+            run_poster();
+        else if (!child)
+            run_ender(way % 3);
+        expect_success(child);
     }
-    assert_true(set_refusals);
-}
-
-/* The socket is full when the system does not take it back. Whoever polls on gets it taken back, and all is sent. */
-static void a_full_stream_is_taken_back(void **state)
-{
-    struct loop *other = there.context->loop;
-    struct endpoint *endpoint = here.qp->endpoint;
-    int posted = 0, done = 0;
-    uint64_t began_us;
-    struct rddp_wc wc;
-
-    (void)state;
-    poll_stream_until_out();
-    large.source = rddp_reg_mr(here.pd, large.from, PIECE, RDDP_ACCESS_LOCAL_WRITE);
-    large.target = rddp_reg_mr(there.pd, large.to, PIECE, RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_REMOTE_WRITE);
-    loop_lock(other); /* nothing is read for a moment */
-    set_is_full = true;
-    for (; posted < PIECES_MAX && !endpoint->blocked; posted++) {
-        write_piece();
-        for (int i = 0; i < POLLS; i++) /* no turn to send is over */
-            done += rddp_poll_cq(here.cq, 1, &wc) == 1;
-    }
-    assert_true(set_refusals);
-    set_is_full = false;
-    loop_unlock(other);
-    for (began_us = reactor_now_us(); done < posted; done += rddp_poll_cq(here.cq, 1, &wc) == 1)
-        assert_true(reactor_now_us() - began_us < SOON_US);
-    manual_send(&here, &there);
-    while (!rddp_poll_cq(there.cq, 1, &wc)) /* all is placed in front of it */
-        assert_int_equal(rddp_progress(here.context, 0), 0);
-    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
-    assert_int_equal(rddp_dereg_mr(large.source), 0);
-    assert_int_equal(rddp_dereg_mr(large.target), 0);
-}
-
-/* The peer's socket of that connection. */
-static int find_peer(void)
-{
-    struct sockaddr_storage own = here.qp->endpoint->local, other;
-
-    for (int fd = STDERR_FILENO + 1; fd < FDS; fd++) {
-        socklen_t length = sizeof(other);
-
-        memset(&other, 0, sizeof(other));
-        if (!getpeername(fd, (struct sockaddr *)&other, &length) && other.ss_family == AF_INET &&
-            ((struct sockaddr_in *)&other)->sin_port == ((struct sockaddr_in *)&own)->sin_port)
-            return fd;
-    }
-    return -1;
-}
-
-/* It is found to be over by the call that would put its socket back, and must not be asked again: it is freed. */
-static void a_stream_ends_when_it_is_not_taken_back(void **state)
-{
-    struct rddp_send_wr wr = {.opcode = RDDP_WR_RDMA_WRITE, .remote_addr = (uintptr_t)there.memory}, *bad;
-    const struct sockaddr none = {.sa_family = AF_UNSPEC};
-    struct rddp_wc wc;
-
-    (void)state;
-    poll_stream_until_out();
-    loop_lock(there.context->loop);
-    assert_int_equal(connect(find_peer(), &none, sizeof(none)), 0); /* a reset */
-    loop_unlock(there.context->loop);
-    poll(NULL, 0, GONE_MS);
-    set_is_full = true;
-    wr.rkey = rddp_mr_key(there.mr);
-    for (int i = 0; i < 2; i++) /* the second finds it */
-        assert_int_equal(rddp_post_send(here.qp, &wr, &bad), 0);
-    for (int ms = 0; ms < GONE_MS; ms++) {
-        assert_int_equal(rddp_progress(here.context, 0), 0);
-        poll(NULL, 0, 1);
-        while (rddp_poll_cq(here.cq, 1, &wc) > 0)
-            continue;
-    }
-    set_is_full = false;
-    assert_true(set_refusals);
-    assert_int_equal(here.context->loop->reactor.timers, 0);
 }
 
 int main(void)
@@ -403,10 +345,8 @@ int main(void)
         cmocka_unit_test(timers_run_in_a_child),
         cmocka_unit_test(the_set_is_the_programs),
         cmocka_unit_test(the_sockets_are_the_programs),
-        cmocka_unit_test_setup_teardown(a_sleeper_beside_a_full_set, manual_open, manual_close),
-        cmocka_unit_test_setup_teardown(a_stream_ends_when_it_is_not_taken_back, manual_open, manual_close),
-        cmocka_unit_test_setup_teardown(a_full_stream_is_taken_back, manual_open, manual_close),
+        cmocka_unit_test(timers_and_pairs_are_the_programs),
     };
 
-    return cmocka_run_group_tests_name("polled_mishaps", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("polled_closed", tests, NULL, NULL);
 }
