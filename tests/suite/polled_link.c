@@ -190,6 +190,7 @@ static struct rddp_qp *second_of(const struct manual_end *end)
 
     rddp_qp_attr_init(&attr);
     attr.send_cq = attr.recv_cq = end->cq;
+    attr.wait_for_receive_ms = RDDP_WAIT_WITHOUT_LIMIT;
     return rddp_create_qp(end->pd, &attr);
 }
 
@@ -402,6 +403,52 @@ static void polls_see_the_end(void **state)
     manual_event(&there, RDDP_EVENT_DISCONNECTED);
 }
 
+static bool is_waiting(struct rddp_qp *qp)
+{
+    struct rddp_qp_info info;
+
+    assert_int_equal(rddp_query_qp(qp, &info), 0);
+    return info.waits_for_receive;
+}
+
+/* Does the connection know that the peer has gone? */
+static bool is_left(struct rddp_qp *qp)
+{
+    struct loop *loop = here.context->loop;
+    bool is_gone;
+
+    loop_lock(loop);
+    is_gone = qp->endpoint->life->peer_is_gone;
+    loop_unlock(loop);
+    return is_gone;
+}
+
+/* While a message waits for a receive, nothing is read from its link, so polls do not see the end: the epoll set does.
+ */
+static void the_end_of_a_waiting_link(void **state)
+{
+    struct rddp_qp *from = second_of(&there), *to = second_of(&here);
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND}, *bad;
+    uint64_t began_us = reactor_now_us();
+    struct rddp_wc wc;
+
+    (void)state;
+    connect_second(from, to);
+    send_to_second(from, to);
+    while (here.context->loop->resting != to->endpoint)
+        assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
+    assert_int_equal(rddp_post_send(from, &wr, &bad), 0);
+    while (!is_waiting(to))
+        assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
+    assert_ptr_equal(here.context->loop->resting, to->endpoint); /* nothing has slept, or taken it back, meanwhile */
+    rddp_destroy_qp(from);
+    while (!is_left(to)) {
+        assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
+        assert_true(reactor_now_us() - began_us < PAIR_WAIT_MS * 1000);
+    }
+    rddp_destroy_qp(to);
+}
+
 /* The peer ends the connection of a link that rests: a poller sees it, and then the application that waits for it. */
 static void the_end_is_seen(void **state)
 {
@@ -429,6 +476,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(posts_without_a_thread_have_their_own, set_up, manual_close),
         cmocka_unit_test_setup_teardown(reads_are_answered, set_up, manual_close),
         cmocka_unit_test_setup_teardown(polls_see_the_end, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(the_end_of_a_waiting_link, set_up, manual_close),
         cmocka_unit_test_setup_teardown(the_end_is_seen, set_up, manual_close),
     };
 
