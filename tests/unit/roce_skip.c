@@ -85,6 +85,31 @@ static void one_gap(void **state)
     close_world();
 }
 
+static uint32_t round_trips(void)
+{
+    return w.pair->requester.rtt.samples;
+}
+
+/* A NAK tells how long a round trip was, but not while the peer is sent what it lacks: the packet behind the next gap
+ * had come long before. */
+static void naks_tell_round_trips(void **state)
+{
+    (void)state;
+    open_with(LONG);
+    naks(FIRST); /* which acknowledges nothing, as those below */
+    assert_int_equal(round_trips(), 1);
+    close_world();
+
+    open_knowing();
+    assert_int_equal(round_trips(), 1);
+    naks(NEXT);
+    assert_int_equal(round_trips(), 2);
+    hear_asking(NEXT);
+    naks(NEXT + 7);
+    assert_int_equal(round_trips(), 2);
+    close_world();
+}
+
 /* An acknowledgement that ends before the last packet names the next one that is missing. */
 static void another_gap(void **state)
 {
@@ -446,12 +471,24 @@ static void read_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_gap),    cmocka_unit_test(another_gap),    cmocka_unit_test(many_gaps),
-        cmocka_unit_test(unlearn),    cmocka_unit_test(not_learned),    cmocka_unit_test(timed_out),
-        cmocka_unit_test(late),       cmocka_unit_test(not_ready),      cmocka_unit_test(read_lost),
-        cmocka_unit_test(no_train),   cmocka_unit_test(windows),        cmocka_unit_test(long_read),
-        cmocka_unit_test(read_alone), cmocka_unit_test(responses_lost), cmocka_unit_test(tried),
-        cmocka_unit_test(in_vain),    cmocka_unit_test(tried_again),
+        cmocka_unit_test(naks_tell_round_trips),
+        cmocka_unit_test(one_gap),
+        cmocka_unit_test(another_gap),
+        cmocka_unit_test(many_gaps),
+        cmocka_unit_test(unlearn),
+        cmocka_unit_test(not_learned),
+        cmocka_unit_test(timed_out),
+        cmocka_unit_test(late),
+        cmocka_unit_test(not_ready),
+        cmocka_unit_test(read_lost),
+        cmocka_unit_test(no_train),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(long_read),
+        cmocka_unit_test(read_alone),
+        cmocka_unit_test(responses_lost),
+        cmocka_unit_test(tried),
+        cmocka_unit_test(in_vain),
+        cmocka_unit_test(tried_again),
     };
 
     return cmocka_run_group_tests_name("roce_skip", tests, NULL, NULL);
