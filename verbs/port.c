@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "verbs/device.h"
-#include "verbs/gid.h"
 #include "verbs/drivers.h"
+#include "verbs/gid.h"
 #include "verbs/verbs_object.h"
 
 /* Only ibv_devinfo calls it. */

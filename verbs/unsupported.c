@@ -2,8 +2,8 @@
 /* unsupported.c - the calls of libibverbs that the devices have no object for: each answers as verbs do for a device
  * without it.
  *
- * Programs import them, and do not start without them, whether they ever call them or not: IBVERBS_PRIVATE_34 belongs
- * to the drivers of other devices (libmlx5 and libefa, which programs link), and IBVERBS_1.0 to programs of 2006, whose
+ * Programs import them, and do not start without them, whether they ever call them or not: those of drivers.h belong to
+ * the drivers of other devices (libmlx5 and libefa, which programs link), and IBVERBS_1.0 to programs of 2006, whose
  * structs were others. */
 #include "verbs/unsupported.h"
 

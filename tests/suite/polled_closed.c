@@ -216,9 +216,9 @@ static void run_closer(void (*call)(void), bool manual, bool ready)
     _exit(count_watched(set) != ready || (call == call_nothing && epoll_wait(set, &event, 1, 0) != ready));
 }
 
-static void run_closer_with_sockets(bool manual)
+static void run_closer_with_sockets(int way)
 {
-    open_hands(manual);
+    open_hands(way & 1);
     poll_until_out();
     closefrom(STDERR_FILENO + 1);
     give_numbers_to_sockets();
@@ -228,6 +228,12 @@ static void run_closer_with_sockets(bool manual)
 
 static struct itimerspec an_hour = {.it_value.tv_sec = 3600};
 
+static void give_number_to_timer(int fd)
+{
+    if (timerfd_create(CLOCK_MONOTONIC, 0) != fd || timerfd_settime(fd, 0, &an_hour, NULL))
+        _exit(1);
+}
+
 /* Timers of the program that are set, and sockets that are connected; the other end of each goes above. */
 static void give_numbers_to_timers_and_pairs(void)
 {
@@ -235,8 +241,7 @@ static void give_numbers_to_timers_and_pairs(void)
 
     for (int fd = STDERR_FILENO + 1; fd < FDS; fd++) {
         if (fd % 2) {
-            if (timerfd_create(CLOCK_MONOTONIC, 0) != fd || timerfd_settime(fd, 0, &an_hour, NULL))
-                _exit(1);
+            give_number_to_timer(fd);
         } else if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) || pair[0] != fd || dup2(pair[1], FDS + fd) < 0 ||
                    close(pair[1])) {
             _exit(1);
@@ -284,59 +289,54 @@ static void run_poster(void)
     open_hands(true);
     closefrom(STDERR_FILENO + 1);
     for (int fd = STDERR_FILENO + 1; fd < FDS; fd++)
-        if (timerfd_create(CLOCK_MONOTONIC, 0) != fd || timerfd_settime(fd, 0, &an_hour, NULL))
-            _exit(1);
+        give_number_to_timer(fd);
     hand_post(speaker, polled, RDDP_WR_SEND, 0, OCTETS, 0);
     _exit(!are_timers_untouched());
 }
 
-static void expect_success(pid_t child)
+/* Each way in a child, which says by its exit code whether it went well. */
+static void run_in_children(void (*run)(int way), int ways)
 {
-    int status;
+    hands_skip_without_threads_in_children();
+    for (int way = 0; way < ways; way++) {
+        pid_t child = fork_apart(CHILD_SECONDS);
+        int status;
 
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+        if (!child)
+            run(way);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
+static void close_beside_sets(int way)
+{
+    run_closer(calls[way / 4 % CALLS], way & 1, way & 2);
 }
 
 static void the_set_is_the_programs(void **state)
 {
     (void)state;
-    hands_skip_without_threads_in_children();
-    for (int way = 0; way < 4 * CALLS * TIMES; way++) {
-        pid_t child = fork_apart(CHILD_SECONDS);
-
-        if (!child)
-            run_closer(calls[way / 4 % CALLS], way & 1, way & 2);
-        expect_success(child);
-    }
+    run_in_children(close_beside_sets, 4 * CALLS * TIMES);
 }
 
 static void the_sockets_are_the_programs(void **state)
 {
     (void)state;
-    hands_skip_without_threads_in_children();
-    for (int way = 0; way < 2 * TIMES; way++) {
-        pid_t child = fork_apart(CHILD_SECONDS);
+    run_in_children(run_closer_with_sockets, 2 * TIMES);
+}
 
-        if (!child)
-            run_closer_with_sockets(way & 1);
-        expect_success(child);
-    }
+static void close_beside_timers(int way)
+{
+    if (way % 3 == 2)
+        run_poster();
+    run_ender(way % 3);
 }
 
 static void timers_and_pairs_are_the_programs(void **state)
 {
     (void)state;
-    hands_skip_without_threads_in_children();
-    for (int way = 0; way < 3 * TIMES; way++) {
-        pid_t child = fork_apart(CHILD_SECONDS);
-
-        if (!child && way % 3 == 2)
-            run_poster();
-        else if (!child)
-            run_ender(way % 3);
-        expect_success(child);
-    }
+    run_in_children(close_beside_timers, 3 * TIMES);
 }
 
 int main(void)
