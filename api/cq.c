@@ -11,7 +11,10 @@
 #include "api/async.h"
 #include "api/channel.h"
 
-enum { CQE_MAX = 1 << 20 };
+enum {
+    CQE_MAX = 1 << 20,
+    LOOK_EVERY = 4, /* of the empty polls of one that posts meanwhile, each of this number asks the sockets */
+};
 
 struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context)
 {
@@ -175,15 +178,18 @@ static struct loop *loop_to_drive(struct rddp_cq *cq)
 }
 
 /* A poller that finds nothing twice, and has posted nothing in between, waits for what it has posted: deferred
- * doorbells are rung. One that posts and polls in turn collects more. */
-static void ring_deferred(struct rddp_cq *cq)
+ * doorbells are rung. One that posts and polls in turn collects more. It asks the sockets only now and then, since that
+ * costs as much as several posts. Returns whether it does now. */
+static bool ring_deferred(struct rddp_cq *cq)
 {
     uint64_t loops = atomic_load_explicit(&cq->loops, memory_order_relaxed);
-    uint32_t posts = atomic_load_explicit(&cq->posts, memory_order_relaxed);
+    uint32_t posts = atomic_load_explicit(&cq->posts, memory_order_relaxed), passed;
 
     if (posts != atomic_load_explicit(&cq->seen, memory_order_relaxed)) {
         atomic_store_explicit(&cq->seen, posts, memory_order_relaxed);
-        return;
+        passed = atomic_load_explicit(&cq->passed, memory_order_relaxed) + 1;
+        atomic_store_explicit(&cq->passed, passed, memory_order_relaxed);
+        return passed % LOOK_EVERY == 0;
     }
     for (; loops; loops &= loops - 1) {
         struct loop *loop = &cq->context->loop[__builtin_ctzll(loops)];
@@ -191,6 +197,7 @@ static void ring_deferred(struct rddp_cq *cq)
         if (!batch_is_empty(&loop->batch))
             batch_ring(loop);
     }
+    return true;
 }
 
 /* Who polls a CQ that is not armed goes on, or arms it before it sleeps. By the driver. */
@@ -221,9 +228,7 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
         return -EINVAL;
     atomic_store_explicit(&cq->polls, atomic_load_explicit(&cq->polls, memory_order_relaxed) + 1, memory_order_relaxed);
     got = cq_poll(&cq->cq, wc, (uint32_t)n);
-    if (!got && n)
-        ring_deferred(cq);
-    if (!got && n && loop_trylock(loop = loop_to_drive(cq))) {
+    if (!got && n && ring_deferred(cq) && loop_trylock(loop = loop_to_drive(cq))) {
         note_poll(cq, loop);
         loop_poll(loop);
         loop_unlock(loop);

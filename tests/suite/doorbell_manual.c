@@ -186,6 +186,60 @@ static void who_waits_for_answers(void **state)
     }
 }
 
+static void wait_until_sent(const struct manual_end *end, uint64_t messages)
+{
+    struct rddp_qp_info info = {0};
+
+    for (int i = 0; i < PAIR_WAIT_MS && info.tx_octets < messages * MANUAL_SIZE; i++) {
+        poll(NULL, 0, 1);
+        assert_int_equal(rddp_query_qp(end->qp, &info), 0);
+    }
+    assert_true(info.tx_octets >= messages * MANUAL_SIZE);
+}
+
+/* Posts and polls in turn until a message that waits in the socket is there. Returns after how many polls; 0: meanwhile
+ * what was posted left, since the machine is slow. */
+static int find_message(void)
+{
+    for (int polls = 1;; polls++) {
+        struct rddp_wc wc;
+        int n;
+
+        post_one(false);
+        n = rddp_poll_cq(here.cq, 1, &wc);
+        if (n || !here.qp->deferred) {
+            assert_true(!n || wc.status == RDDP_WC_SUCCESS);
+            return n && wc.opcode == RDDP_WC_RECV && here.qp->deferred ? polls : 0;
+        }
+    }
+}
+
+/* Who posts and polls in turn asks the socket once in four polls, and what waits there is found by then. */
+static void who_posts_and_polls_in_turn(void **state)
+{
+    unsigned found[5] = {0};
+
+    (void)state;
+    for (uint64_t i = 1; i < TRIES && (!found[1] || !found[2] || !found[3] || !found[4]); i++) {
+        int polls;
+
+        assert_true(defer());
+        poll_one();
+        manual_send(&there, &here);
+        wait_until_sent(&there, i);
+        post_one(false); /* leaves at once: nothing did for a while */
+        post(BURST);
+        here.cq->passed = (uint32_t)i;
+        polls = find_message();
+        assert_in_range(polls, 0, 4);
+        found[polls]++;
+        assert_int_equal(rddp_progress(here.context, 0), 0);
+        for (struct rddp_wc wc; rddp_poll_cq(here.cq, 1, &wc);)
+            continue;
+    }
+    assert_true(found[1] && found[2] && found[3] && found[4]);
+}
+
 static _Atomic bool is_over;
 
 static void *sleep_in_progress(void *arg)
@@ -222,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(never_polled, set_up, manual_close),
         cmocka_unit_test_setup_teardown(who_waits_for_answers, set_up_apart, manual_close),
+        cmocka_unit_test_setup_teardown(who_posts_and_polls_in_turn, set_up, manual_close),
         cmocka_unit_test_setup_teardown(what_sends, set_up, manual_close),
         /* who polls the send CQ alone */
         cmocka_unit_test_setup_teardown(what_sends, set_up_apart, manual_close),
