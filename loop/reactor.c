@@ -29,6 +29,12 @@ uint64_t reactor_now_us(void)
     return reactor_now_ns() / 1000;
 }
 
+/* Streams may be opened after the program has closed the descriptors of all contexts. */
+static bool reactor_is_ours(const struct reactor *reactor)
+{
+    return !reactor->is_guarded || descriptors_are_ours();
+}
+
 /* --- timers: a binary heap, earliest first ------------------------------------------------------------------- */
 
 static void put_timer(struct reactor *reactor, uint32_t place, struct timer *timer)
@@ -82,7 +88,7 @@ static void arm(struct reactor *reactor)
     uint64_t at_us = reactor->timers ? reactor->heap[1]->at_us : UINT64_MAX;
     struct itimerspec when = {.it_value = {0, 0}};
 
-    if (at_us >= reactor->armed_us || !descriptors_are_ours())
+    if (at_us >= reactor->armed_us || !reactor_is_ours(reactor))
         return;
     reactor->armed_us = at_us;
     when.it_value.tv_sec = (time_t)(at_us / 1000000);
@@ -149,7 +155,7 @@ static void fire_due(struct watch *watch, uint32_t events)
     (void)events;
     pthread_mutex_lock(&reactor->timer_lock);
     got = read(reactor->timer_fd, &expirations, sizeof(expirations));
-    assert(got > 0 || errno == EAGAIN || !descriptors_are_ours());
+    assert(got > 0 || errno == EAGAIN || !reactor_is_ours(reactor));
     reactor->armed_us = UINT64_MAX;
     while (reactor->timers && reactor->heap[1]->at_us <= now_us) {
         struct timer *timer = reactor->heap[1];
@@ -222,7 +228,8 @@ void reactor_unwatch(struct reactor *reactor, struct watch *watch)
 static bool reactor_poll(struct reactor *reactor, const struct timespec *timeout)
 {
     enum { CLOSED = POLLHUP | POLLERR | POLLNVAL };
-    struct pollfd fd[] = {{.fd = reactor->epoll_fd, .events = POLLIN}, {.fd = descriptors_sentinel()}};
+    struct pollfd fd[] = {{.fd = reactor->epoll_fd, .events = POLLIN},
+                          {.fd = reactor->is_guarded ? descriptors_sentinel() : -1}};
 
     if (fd[0].fd >= 0 && ppoll(fd, 2, timeout, NULL) <= 0)
         return false;
@@ -274,7 +281,7 @@ static void take_events(struct reactor *reactor)
     reactor->count = epoll_wait(reactor->epoll_fd, reactor->event, REACTOR_EVENTS, 0);
     if (reactor->count < 0 && errno == EINTR)
         reactor->count = 0;
-    if (reactor->count < 0 || (reactor->count && !descriptors_are_ours())) {
+    if (reactor->count < 0 || (reactor->count && !reactor_is_ours(reactor))) {
         reactor->is_cut = true;
         reactor->count = 0;
     }
@@ -311,25 +318,26 @@ static int open_descriptors(struct reactor *reactor)
     return 0;
 }
 
-static void close_descriptor(_Atomic int *fd)
+static void close_descriptor(const struct reactor *reactor, _Atomic int *fd)
 {
-    if (*fd >= 0)
-        descriptor_close(*fd);
+    if (*fd >= 0 && reactor_is_ours(reactor))
+        close(*fd);
     *fd = -1;
 }
 
 int reactor_init(struct reactor *reactor)
 {
     *reactor = (struct reactor){.armed_us = UINT64_MAX, .parents_fd = -1};
+    reactor->is_guarded = descriptors_sentinel() >= 0 && descriptors_are_ours();
     pthread_mutex_init(&reactor->timer_lock, NULL);
     return open_descriptors(reactor);
 }
 
 void reactor_fini(struct reactor *reactor)
 {
-    close_descriptor(&reactor->epoll_fd);
-    close_descriptor(&reactor->timer_fd);
-    close_descriptor(&reactor->parents_fd);
+    close_descriptor(reactor, &reactor->epoll_fd);
+    close_descriptor(reactor, &reactor->timer_fd);
+    close_descriptor(reactor, &reactor->parents_fd);
     free(reactor->heap);
     reactor->heap = NULL;
     pthread_mutex_destroy(&reactor->timer_lock);
@@ -344,8 +352,8 @@ void reactor_leave(struct reactor *reactor)
         reactor->parents_fd = reactor->epoll_fd;
         reactor->epoll_fd = -1;
     }
-    close_descriptor(&reactor->epoll_fd);
-    close_descriptor(&reactor->timer_fd);
+    close_descriptor(reactor, &reactor->epoll_fd);
+    close_descriptor(reactor, &reactor->timer_fd);
     reactor->at = reactor->count = 0;
     reactor->armed_us = UINT64_MAX;
 }
@@ -362,9 +370,9 @@ int reactor_renew(struct reactor *reactor)
 
     if (!error && dup3(reactor->epoll_fd, reactor->parents_fd, O_CLOEXEC) < 0)
         error = -EMFILE;
-    close_descriptor(&reactor->epoll_fd);
+    close_descriptor(reactor, &reactor->epoll_fd);
     if (error) {
-        close_descriptor(&reactor->timer_fd);
+        close_descriptor(reactor, &reactor->timer_fd);
         return error;
     }
     reactor->epoll_fd = reactor->parents_fd;

@@ -33,6 +33,7 @@ struct reactor {
     _Atomic int epoll_fd, timer_fd;
     _Atomic int parents_fd; /* in a child of fork(): the number of the parent's epoll descriptor; otherwise -1 */
     _Atomic bool is_cut;    /* a call has found descriptors closed */
+    bool is_guarded;        /* the sentinel stands for its descriptors: not if they are a stream's that has none */
     /* Events of the last epoll_wait(); those from `at` to `count` were not processed. */
     struct epoll_event event[REACTOR_EVENTS];
     int at, count;

@@ -2,10 +2,12 @@
 /* reactor.c - watches that always have work are all served, however many there are and however often a round ends
  * early.
  */
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/container.h"
+#include "loop/descriptors.h"
 #include "loop/reactor.h"
 #include "tests/lib/engine.h"
 
@@ -152,11 +154,58 @@ static void test_timers(void **state)
     close_busy(&reactor, busy, 2);
 }
 
+static void expect_both_to_work(struct reactor *reactor, struct late *late, struct busy *busy)
+{
+    static const _Atomic uint32_t no_waiters = 0;
+    uint64_t began_us = reactor_now_us();
+
+    busy->called = 0;
+    late->fired = false;
+    reactor_set_timer(reactor, &late->timer, began_us + 1000);
+    while (!late->fired || !busy->called) {
+        reactor_run(reactor, &no_waiters);
+        assert_true(reactor_now_us() < began_us + 5000000);
+    }
+}
+
+/* A stream's, which counts on no sentinel, after the program has closed the descriptors of all contexts. A sleep of it
+ * does not end by what has the sentinel's number now, and its own descriptors are closed. */
+static void test_after_a_loss(void **state)
+{
+    struct busy busy[2];
+    struct late late = {.timer.fire = look_who_was_first, .busy = busy};
+    struct reactor reactor;
+    int number, fd, end[2];
+
+    (void)state;
+    assert_int_equal(descriptors_open(), 0);
+    number = descriptors_sentinel();
+    assert_int_equal(pipe(end), 0);
+    assert_int_equal(dup2(end[0], number), number);
+    close(end[0]);
+    close(end[1]);
+    assert_true(descriptors_are_lost());
+    open_busy(&reactor, busy, 2);
+    fd = reactor.epoll_fd;
+    assert_int_equal(reactor_add_timer(&reactor, &late.timer), 0);
+    expect_both_to_work(&reactor, &late, busy);
+    for (unsigned i = 0; i < 2; i++)
+        reactor_unwatch(&reactor, &busy[i].watch);
+    assert_false(reactor_sleep(&reactor, 10));
+    reactor_forget_timer(&reactor, &late.timer);
+    close_busy(&reactor, busy, 2);
+    assert_int_equal(fcntl(fd, F_GETFD), -1);
+    close(number);
+    descriptors_close();
+    assert_int_equal(descriptors_open(), 0); /* as it was */
+    descriptors_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns), cmocka_unit_test(test_rounds), cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_spin),  cmocka_unit_test(test_timers),
+        cmocka_unit_test(test_spin),  cmocka_unit_test(test_timers), cmocka_unit_test(test_after_a_loss),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
