@@ -171,12 +171,21 @@ static void fire_due(struct watch *watch, uint32_t events)
 
 /* --- readiness ----------------------------------------------------------------------------------------------- */
 
+/* A set with the number of ours may be the program's, which would be shown our addresses, or lose its own descriptors.
+ */
+static int change_set(const struct reactor *reactor, int how, struct watch *watch)
+{
+    struct epoll_event event = {.events = watch->events, .data.ptr = watch};
+
+    if (!reactor_is_ours(reactor))
+        return -EBADF;
+    return epoll_ctl(reactor->epoll_fd, how, watch->fd, &event) ? -errno : 0;
+}
+
 int reactor_watch(struct reactor *reactor, struct watch *watch, uint32_t events)
 {
-    struct epoll_event event = {.events = events, .data.ptr = watch};
-
     watch->events = events;
-    return epoll_ctl(reactor->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
+    return change_set(reactor, EPOLL_CTL_ADD, watch);
 }
 
 void reactor_rest(struct reactor *reactor, struct watch *watch)
@@ -204,20 +213,18 @@ void reactor_ask(struct watch *watch)
 
 void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t events)
 {
-    struct epoll_event event = {.events = events, .data.ptr = watch};
-
     if (watch->events == events)
         return;
     watch->events = events;
     if (watch->rests)
         (void)reactor_rouse(reactor, watch); /* if it fails, a poller tries again */
     else
-        epoll_ctl(reactor->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+        (void)change_set(reactor, EPOLL_CTL_MOD, watch);
 }
 
 void reactor_unwatch(struct reactor *reactor, struct watch *watch)
 {
-    epoll_ctl(reactor->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    (void)change_set(reactor, EPOLL_CTL_DEL, watch);
     for (int i = reactor->at; i < reactor->count; i++)
         if (reactor->event[i].data.ptr == watch)
             reactor->event[i].data.ptr = NULL;

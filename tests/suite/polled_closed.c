@@ -15,6 +15,7 @@
 
 #include "drive/thread.h"
 #include "endpoint/objects.h"
+#include "tcp/io/link_tcp.h"
 #include "tests/suite/lib/by_hand.h"
 #include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/manual.h"
@@ -294,6 +295,57 @@ static void run_poster(void)
     _exit(!are_timers_untouched());
 }
 
+static void be_spoken_to(void)
+{
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_RDMA_WRITE, .remote_addr = (uintptr_t)there.memory}, *bad;
+    struct rddp_wc wc;
+
+    wr.rkey = rddp_mr_key(there.mr);
+    if (rddp_post_send(here.qp, &wr, &bad)) /* the initiator speaks first (RFC 5044 7.1.2) */
+        _exit(1);
+    manual_send(&there, &here);
+    while (rddp_poll_cq(here.cq, 1, &wc) != 1)
+        continue;
+}
+
+static int connect_another(void)
+{
+    struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct rddp_qp_attr attr;
+    struct rddp_qp *qp;
+
+    rddp_qp_attr_init(&attr);
+    attr.send_cq = attr.recv_cq = here.cq;
+    qp = rddp_create_qp(here.pd, &attr);
+    return qp ? rddp_connect(qp, here.events, (struct sockaddr *)&peer, sizeof(peer), NULL) : -ENOMEM;
+}
+
+/* A set of the program has the number of ours, and watches a file that has the number of a stream. That is found to be
+ * no stream by the next poll; nothing is to leave the set, or to come into it. */
+static void run_closer_of_a_stream(bool connects)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    struct rddp_wc wc;
+    int set, own, fd;
+
+    manual_open(NULL);
+    be_spoken_to();
+    set = here.context->loop->reactor.epoll_fd;
+    fd = link_tcp_fd(here.qp->endpoint->link);
+    closefrom(STDERR_FILENO + 1);
+    own = epoll_create1(0);
+    if (own != set && dup2(own, set) != set)
+        _exit(1);
+    give_numbers_to_eventfds();
+    if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &event))
+        _exit(1);
+    if (connects && connect_another() != -EBADF)
+        _exit(1);
+    for (int i = 0; i < POLLS; i++)
+        rddp_poll_cq(here.cq, 1, &wc);
+    _exit(count_watched(set) != 1);
+}
+
 /* Each way in a child, which says by its exit code whether it went well. */
 static void run_in_children(void (*run)(int way), int ways)
 {
@@ -326,6 +378,17 @@ static void the_sockets_are_the_programs(void **state)
     run_in_children(run_closer_with_sockets, 2 * TIMES);
 }
 
+static void close_beside_a_watch(int way)
+{
+    run_closer_of_a_stream(way);
+}
+
+static void what_the_program_watches_is_its_own(void **state)
+{
+    (void)state;
+    run_in_children(close_beside_a_watch, 2);
+}
+
 static void close_beside_timers(int way)
 {
     if (way % 3 == 2)
@@ -345,6 +408,7 @@ int main(void)
         cmocka_unit_test(timers_run_in_a_child),
         cmocka_unit_test(the_set_is_the_programs),
         cmocka_unit_test(the_sockets_are_the_programs),
+        cmocka_unit_test(what_the_program_watches_is_its_own),
         cmocka_unit_test(timers_and_pairs_are_the_programs),
     };
 
