@@ -37,6 +37,7 @@ struct reactor {
     /* Events of the last epoll_wait(); those from `at` to `count` were not processed. */
     struct epoll_event event[REACTOR_EVENTS];
     int at, count;
+    unsigned nothing;           /* looks at the set that showed nothing */
     pthread_mutex_t timer_lock; /* guards the heap; released while a timer fires */
     struct timer **heap;
     uint32_t timers, users, heap_capacity; /* timers set; timers added; capacity of the heap */
