@@ -42,7 +42,9 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     return port_query(context, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* The one of rddp0 is as those of all iWARP adapters: a MAC address and zeroes. Returns 0, EINVAL or ENODATA. */
+/* The one of rddp0 is as those of all iWARP adapters: a MAC address and zeroes. Returns 0; EINVAL; ENODATA: it is
+ * empty.
+ */
 static int port_gid(struct ibv_context *context, uint32_t port, unsigned index, struct ibv_gid_entry *entry)
 {
     unsigned interface = 0;
@@ -53,8 +55,8 @@ static int port_gid(struct ibv_context *context, uint32_t port, unsigned index, 
         entry->gid_type = IBV_GID_TYPE_ROCE_V2;
         error = verbs_gid_get(index, &entry->gid, &interface);
         entry->ndev_ifindex = interface;
-    } else if (!error && index) {
-        error = ENODATA; /* an entry of the table that is empty */
+    } else if (index) {
+        error = EINVAL; /* its table has one entry */
     } else {
         device_mac(entry->gid.raw);
     }
@@ -67,7 +69,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
     struct ibv_gid_entry entry;
     int error = index < 0 ? EINVAL : port_gid(context, port, (unsigned)index, &entry);
 
-    if (error == EINVAL || (error && !device_is_ib(context->device))) {
+    if (error == EINVAL) {
         errno = EINVAL;
         return -1;
     }

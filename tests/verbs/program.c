@@ -192,6 +192,7 @@ static void test_mistakes(void **state)
     struct ibv_qp_init_attr init = ids_queues();
     struct ibv_device_attr device;
     struct ibv_device_attr_ex more;
+    struct ibv_gid_entry entry;
     struct ibv_port_attr port;
     union ibv_gid gid;
     struct ibv_qp *qp;
@@ -200,6 +201,9 @@ static void test_mistakes(void **state)
 
     assert_int_equal(ibv_query_port(context, 2, &port), EINVAL);
     assert_int_equal(ibv_query_gid(context, 1, 1, &gid), -1);
+    assert_int_equal(ibv_query_port(context, 1, &port), 0);
+    assert_int_equal(ibv_query_gid_ex(context, 1, (uint32_t)port.gid_tbl_len - 1, &entry, 0), 0);
+    assert_int_equal(ibv_query_gid_ex(context, 1, (uint32_t)port.gid_tbl_len, &entry, 0), EINVAL);
     assert_null(ibv_create_cq(context, 0, NULL, NULL, 0));
     assert_int_equal(errno, EINVAL);
     assert_null(ibv_create_cq(context, DEPTH, NULL, NULL, 1));
