@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 struct verbs_buf {
+    struct ibv_pd *pd;
     uint8_t *memory;
     size_t octets;
 };
@@ -16,12 +17,12 @@ void *verbs_alloc_buf(struct ibv_pd *pd, size_t octets, struct verbs_buf **out)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct verbs_buf *buf = octets && octets <= PTRDIFF_MAX ? malloc(sizeof(*buf)) : NULL;
 
-    (void)pd;
     if (!buf) {
         errno = octets ? ENOMEM : EINVAL;
         return NULL;
     }
-    *buf = (struct verbs_buf){.memory = aligned_alloc(page, (octets + page - 1) / page * page), .octets = octets};
+    *buf = (struct verbs_buf){
+        .pd = pd, .memory = aligned_alloc(page, (octets + page - 1) / page * page), .octets = octets};
     if (!buf->memory) {
         free(buf);
         errno = ENOMEM;
@@ -41,9 +42,16 @@ struct ibv_mr *verbs_reg_buf_mr(struct ibv_pd *pd, struct verbs_buf *buf, void *
 {
     uintptr_t offset = (uintptr_t)addr - (uintptr_t)buf->memory;
 
-    if (offset > buf->octets || length > buf->octets - offset) {
+    if (pd != buf->pd || offset > buf->octets || length > buf->octets - offset) {
         errno = EINVAL;
         return NULL;
     }
     return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+int verbs_export_buf(struct verbs_buf *buf)
+{
+    (void)buf;
+    errno = ENODATA;
+    return -1;
 }

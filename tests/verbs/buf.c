@@ -67,11 +67,34 @@ static void no_memory_and_too_much(void **state)
     assert_int_equal(errno, ENOMEM);
 }
 
+/* A buffer belongs to a protection domain, and no DMA-buf is behind it. */
+static void another_domain_and_no_dmabuf(void **state)
+{
+    struct ibv_pd *other;
+    struct verbs_buf *buf;
+    char *at;
+
+    (void)state;
+    looped_open(&looped, 0);
+    other = ibv_alloc_pd(looped.context);
+    assert_non_null(other);
+    at = verbs_alloc_buf(other, OCTETS, &buf);
+    assert_non_null(at);
+    expect_no_region(buf, at, OCTETS);
+    errno = 0;
+    assert_int_equal(verbs_export_buf(buf), -1);
+    assert_int_equal(errno, ENODATA);
+    verbs_free_buf(buf);
+    assert_int_equal(ibv_dealloc_pd(other), 0);
+    looped_close(&looped);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_pass_from_one_to_another),
         cmocka_unit_test(no_memory_and_too_much),
+        cmocka_unit_test(another_domain_and_no_dmabuf),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
