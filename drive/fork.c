@@ -8,6 +8,7 @@
 
 #include <sched.h>
 
+#include "loop/cancel.h"
 #include "loop/descriptors.h"
 
 /* Longer than any turn, also on a machine that has far too much to do: a lock that is held for longer is held by the
@@ -179,12 +180,15 @@ void fork_each(void (*action)(struct rddp_context *))
         action(context);
 }
 
+/* The log, and other calls that are made meanwhile, may be cancellation points. */
 void fork_lock(void)
 {
     pthread_mutex_lock(&lock);
+    cancel_hold();
 }
 
 void fork_unlock(void)
 {
     pthread_mutex_unlock(&lock);
+    cancel_release();
 }

@@ -4,8 +4,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/pair.h"
 
 enum { ROUNDS = 4, LONG_ROUNDS = 24, LENGTH = 65536 };
@@ -120,9 +122,51 @@ static void waiters(void **state)
     cancel_all(pair, wait_for_ever, &pair->client);
 }
 
+/* Its first poll finds that the descriptors are closed, and says so in the log, which may be a cancellation point. */
+static void *poll_what_is_closed(void *cq)
+{
+    struct rddp_wc wc;
+    int was;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+    closefrom(STDERR_FILENO + 1);
+    pthread_cancel(pthread_self());
+    pthread_setcancelstate(was, NULL);
+    rddp_poll_cq(cq, 1, &wc);
+    return NULL;
+}
+
+static void run_closer(void)
+{
+    struct rddp_context_attr attr;
+    struct rddp_context *context;
+    pthread_t thread;
+
+    rddp_context_attr_init(&attr);
+    attr.manual_progress = true;
+    context = rddp_open(&attr);
+    if (pthread_create(&thread, NULL, poll_what_is_closed, rddp_create_cq(context, 1, NULL, NULL)) ||
+        pthread_join(thread, NULL))
+        _exit(1);
+    _exit(!rddp_open(NULL));
+}
+
+static void a_poller_when_all_is_closed(void **state)
+{
+    pid_t child = fork_apart(PATIENCE_S);
+    int status;
+
+    (void)state;
+    if (!child)
+        run_closer();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
-    const struct pair_test tests[] = {PAIR_TEST(pollers), PAIR_TEST(posters), PAIR_TEST(waiters)};
+    const struct pair_test tests[] = {PAIR_TEST(pollers), PAIR_TEST(posters), PAIR_TEST(waiters),
+                                      PAIR_TEST(a_poller_when_all_is_closed)};
 
 #ifdef __SANITIZE_ADDRESS__
     puts("cannot run here: AddressSanitizer takes what a cancelled thread has left on its stack for an overflow");
