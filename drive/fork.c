@@ -19,6 +19,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* Guards the list, and is held while the process forks. First in the lock order. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rddp_context *contexts;
+static _Thread_local bool is_mine; /* this thread holds it for a call of the library, whose log function may fork */
 
 /* --- what is held --------------------------------------------------------------------------------------------- */
 
@@ -109,10 +110,11 @@ static void before_fork(void)
 {
     uint64_t until_us = reactor_now_us() + PATIENCE_US;
 
-    pthread_mutex_lock(&lock);
+    if (!is_mine)
+        pthread_mutex_lock(&lock);
     for (struct rddp_context *context = contexts; context; context = context->next_open)
-        context->is_held =
-            context->home != CONTEXT_INHERITED && context->home != CONTEXT_TORN && fork_hold(context, until_us);
+        context->is_held = !is_mine && context->home != CONTEXT_INHERITED && context->home != CONTEXT_TORN &&
+                           fork_hold(context, until_us);
 }
 
 static void in_parent(void)
@@ -125,7 +127,8 @@ static void in_parent(void)
         for (uint32_t i = 0; i < context->loops; i++)
             release_doorbells(&context->loop[i], NULL);
     }
-    pthread_mutex_unlock(&lock);
+    if (!is_mine)
+        pthread_mutex_unlock(&lock);
 }
 
 static void in_child(void)
@@ -142,6 +145,7 @@ static void in_child(void)
         for (uint32_t i = 0; i < context->loops; i++)
             loop_unlock_inherited(&context->loop[i]);
     }
+    is_mine = false; /* its calls need the lock, if only to be told that they cannot be made */
     pthread_mutex_unlock(&lock);
 }
 
@@ -185,10 +189,13 @@ void fork_lock(void)
 {
     pthread_mutex_lock(&lock);
     cancel_hold();
+    is_mine = true;
 }
 
 void fork_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    if (is_mine)
+        pthread_mutex_unlock(&lock);
+    is_mine = false;
     cancel_release();
 }

@@ -14,6 +14,7 @@
 
 #include "endpoint/objects.h"
 #include "tests/lib/descriptors.h"
+#include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/pair.h"
 
 static int closed_twice;
@@ -282,6 +283,33 @@ static void fork_from_inside(void **state)
     assert_int_equal(rddp_close(context), 0);
 }
 
+enum { CHILD_SECONDS = 20 };
+
+/* The line of the log is that of a call which ends all contexts. */
+static void close_and_fork(void)
+{
+    struct rddp_context_attr attr;
+    struct rddp_context *context;
+
+    rddp_context_attr_init(&attr);
+    attr.manual_progress = true;
+    attr.log = fork_here;
+    attr.log_user = &context;
+    context = rddp_open(&attr);
+    closefrom(STDERR_FILENO + 1);
+    _exit(rddp_progress(context, 1) != -EBADF || fork_status || !rddp_open(NULL));
+}
+
+static void fork_as_all_is_closed(void **state)
+{
+    pid_t child = fork_apart(CHILD_SECONDS);
+
+    (void)state;
+    if (!child)
+        close_and_fork();
+    assert_int_equal(status_of(child), 0);
+}
+
 /* Without a thread: the progress descriptor keeps its number and is not the parent's. The sentinel (loop/descriptors.h)
  * gets its other end again. */
 static int drive(struct rddp_context *context, int number)
@@ -358,15 +386,11 @@ static void fork_without_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_descriptors),
-        cmocka_unit_test(without_memory),
-        cmocka_unit_test(without_a_thread),
-        cmocka_unit_test(numbers_come_round),
-        cmocka_unit_test(loop_limits),
-        cmocka_unit_test(spin_limits),
-        cmocka_unit_test(fork_from_inside),
-        cmocka_unit_test(fork_without_threads),
-        cmocka_unit_test(fork_without_descriptors),
+        cmocka_unit_test(without_descriptors),  cmocka_unit_test(without_memory),
+        cmocka_unit_test(without_a_thread),     cmocka_unit_test(numbers_come_round),
+        cmocka_unit_test(loop_limits),          cmocka_unit_test(spin_limits),
+        cmocka_unit_test(fork_from_inside),     cmocka_unit_test(fork_as_all_is_closed),
+        cmocka_unit_test(fork_without_threads), cmocka_unit_test(fork_without_descriptors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
