@@ -215,6 +215,12 @@ static void end_if_cut(struct loop *loop)
         (void)context_close_down(loop->context);
 }
 
+/* Behind a thread that waits for the lock: pollers come again at once, and would keep it out. */
+static bool loop_try_politely(struct loop *loop)
+{
+    return !atomic_load_explicit(&loop->wanted, memory_order_relaxed) && loop_trylock(loop);
+}
+
 /* A poller that finds the CQ empty does the work itself, unless another thread has locked the loop. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
@@ -228,7 +234,7 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
         return -EINVAL;
     atomic_store_explicit(&cq->polls, atomic_load_explicit(&cq->polls, memory_order_relaxed) + 1, memory_order_relaxed);
     got = cq_poll(&cq->cq, wc, (uint32_t)n);
-    if (!got && n && ring_deferred(cq) && loop_trylock(loop = loop_to_drive(cq))) {
+    if (!got && n && ring_deferred(cq) && loop_try_politely(loop = loop_to_drive(cq))) {
         note_poll(cq, loop);
         loop_poll(loop);
         loop_unlock(loop);

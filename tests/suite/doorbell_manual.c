@@ -271,6 +271,26 @@ static void another_thread_sleeps(void **state)
     pthread_join(sleeper, NULL);
 }
 
+/* Threads that poll an empty CQ come again at once: one that waits for the loop lock goes first. */
+static void polls_let_others_in(void **state)
+{
+    atomic_uint *wanted = &here.context->loop->wanted;
+    struct rddp_wc wc;
+
+    (void)state;
+    post_one(false); /* the initiator speaks first */
+    manual_send(&there, &here);
+    while (!reactor_sleep(&here.context->loop->reactor, -1))
+        continue;
+    atomic_fetch_add(wanted, 1);
+    for (int i = 0; i < TRIES; i++)
+        assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
+    atomic_fetch_sub(wanted, 1);
+    while (rddp_poll_cq(here.cq, 1, &wc) != 1)
+        continue;
+    assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +303,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(sleeps_not_over_completions, set_up, manual_close),
         cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, manual_close),
         cmocka_unit_test_setup_teardown(another_thread_sleeps, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(polls_let_others_in, set_up, manual_close),
     };
 
     return cmocka_run_group_tests_name("doorbell_manual", tests, NULL, NULL);
