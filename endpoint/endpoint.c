@@ -54,6 +54,12 @@ static void set_deadline(struct endpoint *endpoint, uint64_t at_us)
         reactor_set_timer(&endpoint->loop->reactor, &endpoint->timer, at_us);
 }
 
+/* What is posted while it connects leaves when it is up: until then the timer is that of the attempt. */
+static bool is_still_called(const struct endpoint *endpoint)
+{
+    return !endpoint->is_up && endpoint->life->state != CONN_OVER;
+}
+
 void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
 {
     endpoint_pump_at(endpoint, role, reactor_now_us());
@@ -64,7 +70,7 @@ void endpoint_pump_at(struct endpoint *endpoint, enum endpoint_role role, uint64
     struct life *life = endpoint->life;
 
     life->reader = endpoint->reader;
-    if (endpoint->closed || (!endpoint->is_up && life->state != CONN_OVER))
+    if (endpoint->closed || is_still_called(endpoint))
         return;
     if (endpoint->is_up && !endpoint->kind->work(endpoint, role, now_us)) {
         endpoint_call_driver(endpoint, now_us);
@@ -138,7 +144,8 @@ static bool try_to_release(struct endpoint *endpoint)
 static void leave_to_driver(struct endpoint *endpoint)
 {
     do
-        endpoint_call_driver(endpoint, reactor_now_us());
+        if (!is_still_called(endpoint))
+            endpoint_call_driver(endpoint, reactor_now_us());
     while (!doorbell_release(&endpoint->bell));
 }
 

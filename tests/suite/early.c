@@ -3,13 +3,22 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "endpoint/objects.h"
 #include "tests/suite/lib/pair.h"
 
-enum { LENGTH = 100000, READ_AT = 1 << 20 };
+enum {
+    LENGTH = 100000,
+    READ_AT = 1 << 20,
+    CALLERS = 4,  /* of a listener that takes one */
+    SOON_MS = 50, /* a driver that is called has worked by then */
+};
+
+static int caller[CALLERS];
 
 static struct pair *of(void **state)
 {
@@ -155,6 +164,50 @@ static void told_once(void **state)
     close(fd);
 }
 
+/* A listener of the kernel that takes no more: whoever calls it waits. */
+static int open_full_listener(struct sockaddr_storage *addr)
+{
+    socklen_t length = sizeof(*addr);
+    int fd = socket(addr->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    ((struct sockaddr_in *)addr)->sin_port = 0;
+    assert_int_equal(bind(fd, (struct sockaddr *)addr, sizeof(*addr)), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)addr, &length), 0);
+    for (int i = 0; i < CALLERS; i++) {
+        caller[i] = socket(addr->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        connect(caller[i], (struct sockaddr *)addr, sizeof(*addr));
+    }
+    return fd;
+}
+
+/* As many threads post as can at once, so what is posted is left to the driver: not as the end of the attempt. */
+static void posted_by_one_too_many(void **state)
+{
+    struct pair *pair = of(state);
+    struct rddp_wire_attr wire = pair_wire(pair->row, false);
+    struct rddp_context *context = pair->client.context;
+    struct pollfd events = {rddp_event_channel_fd(pair->client.events), POLLIN, 0};
+    struct epoch_reader *reader[POSTERS];
+    int fd;
+
+    if (wire.wire != RDDP_WIRE_IWARP || pair->client.device)
+        skip(); /* not the kernel's TCP */
+    fd = open_full_listener(&pair->addr);
+    wire.startup_timeout_ms = 10 * SOON_MS;
+    start_with(pair, &wire);
+    for (unsigned i = 0; i < POSTERS; i++)
+        assert_non_null(reader[i] = epoch_enter_any(&context->mrs.epochs, context->loops, i));
+    assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 1, 0, 8, 0, 0), 0);
+    for (unsigned i = 0; i < POSTERS; i++)
+        epoch_leave(reader[i]);
+    assert_int_equal(poll(&events, 1, SOON_MS), 0);
+    pair_event(&pair->client, RDDP_EVENT_UNREACHABLE);
+    for (int i = 0; i < CALLERS; i++)
+        close(caller[i]);
+    close(fd);
+}
+
 int main(void)
 {
     static const struct pair_test tests[] = {
@@ -163,6 +216,7 @@ int main(void)
         PAIR_TEST(flushed_when_rejected),
         PAIR_TEST(flushed_when_failed),
         PAIR_TEST(told_once),
+        PAIR_TEST(posted_by_one_too_many),
     };
 
     return pair_run("early", tests, sizeof(tests) / sizeof(*tests), false);
