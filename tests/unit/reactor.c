@@ -154,6 +154,27 @@ static void test_timers(void **state)
     close_busy(&reactor, busy, 2);
 }
 
+/* What rests is not seen; it is again when it is wanted back, or when something else is waited for. */
+static void test_rest(void **state)
+{
+    struct busy busy;
+    struct reactor reactor;
+
+    (void)state;
+    open_busy(&reactor, &busy, 1);
+    for (unsigned way = 0; way < 2; way++) {
+        reactor_rest(&reactor, &busy.watch);
+        assert_false(reactor_sleep(&reactor, 0));
+        if (way)
+            reactor_rewatch(&reactor, &busy.watch, EPOLLIN | EPOLLOUT);
+        else
+            assert_int_equal(reactor_rouse(&reactor, &busy.watch), 0);
+        assert_false(busy.watch.rests);
+        assert_true(reactor_sleep(&reactor, 0));
+    }
+    close_busy(&reactor, &busy, 1);
+}
+
 static void expect_both_to_work(struct reactor *reactor, struct late *late, struct busy *busy)
 {
     static const _Atomic uint32_t no_waiters = 0;
@@ -204,8 +225,9 @@ static void test_after_a_loss(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns), cmocka_unit_test(test_rounds), cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_spin),  cmocka_unit_test(test_timers), cmocka_unit_test(test_after_a_loss),
+        cmocka_unit_test(test_turns),        cmocka_unit_test(test_rounds), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_spin),         cmocka_unit_test(test_timers), cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_after_a_loss),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
