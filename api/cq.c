@@ -221,7 +221,7 @@ static bool loop_try_politely(struct loop *loop)
     return !atomic_load_explicit(&loop->wanted, memory_order_relaxed) && loop_trylock(loop);
 }
 
-/* A poller that finds the CQ empty does the work itself, unless another thread has locked the loop. */
+/* A poller that finds the CQ empty does the work itself, unless another thread has locked the loop or waits to. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
     int error = context_enter(cq->context);

@@ -42,9 +42,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
     return port_query(context, port, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* The one of rddp0 is as those of all iWARP adapters: a MAC address and zeroes. Returns 0; EINVAL; ENODATA: it is
- * empty.
- */
+/* The one of rddp0 is as those of all iWARP adapters: a MAC address and zeroes. Returns 0, EINVAL, or ENODATA for an
+ * entry that is empty. */
 static int port_gid(struct ibv_context *context, uint32_t port, unsigned index, struct ibv_gid_entry *entry)
 {
     unsigned interface = 0;
