@@ -31,6 +31,15 @@ licences() {
         END { for (i = 1; i < ARGC; i++) if (!ok[ARGV[i]]) { print ARGV[i] ": no SPDX line at its top"; bad = 1 } exit bad }' "${licensed[@]}"
 }
 
+# What is not text is test data; anything else was left behind by accident. An empty file is text.
+texts() {
+    local file bad=0
+    while read -r file; do
+        [ ! -s "$file" ] || grep -qI '' "$file" || { echo "$file: not text, and no test data"; bad=1; }
+    done < <(printf '%s\n' "${all[@]}" | grep -vE '^(fuzz/corpus|tests/captures)/')
+    return $bad
+}
+
 # The words are written in two pieces so that this file does not match itself. The X's in mktemp templates are no words.
 words() {
     ! grep -nwE "TO""DO|FIX""ME|X""XX" "${c[@]}" "${shell[@]}" "${build[@]}"
@@ -134,6 +143,7 @@ check() { # FUNCTION TOOL WHAT
 check layers nm "layers"
 check layout clang-format "layout"
 check licences awk "licences"
+check texts grep "no binary files"
 check words grep "words"
 check wording grep "wording"
 check sizes awk "sizes"
