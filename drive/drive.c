@@ -73,7 +73,8 @@ int rddp_progress(struct rddp_context *context, int timeout_ms)
             loop_work(&context->loop[i]);
         loop_unlock(&context->loop[i]);
     }
-    return 0;
+    /* Nor has the work, if it met descriptors that are closed. */
+    return context->loop->reactor.is_cut && is_context_closed(context) ? -EBADF : 0;
 }
 
 int context_await(struct rddp_context *context, const struct notifier *notifier)

@@ -310,6 +310,26 @@ static void fork_as_all_is_closed(void **state)
     assert_int_equal(status_of(child), 0);
 }
 
+/* A program that never lets rddp_progress() wait learns it of the first call, too. */
+static void progress_when_all_is_closed(void **state)
+{
+    struct rddp_context_attr attr;
+    struct rddp_context *context;
+    pid_t child = fork_apart(CHILD_SECONDS);
+
+    (void)state;
+    if (!child) {
+        rddp_context_attr_init(&attr);
+        attr.manual_progress = true;
+        context = rddp_open(&attr);
+        if (rddp_progress(context, 0))
+            _exit(1);
+        closefrom(STDERR_FILENO + 1);
+        _exit(rddp_progress(context, 0) == -EBADF && rddp_progress(context, 0) == -EBADF ? 0 : 2);
+    }
+    assert_int_equal(status_of(child), 0);
+}
+
 /* Without a thread: the progress descriptor keeps its number and is not the parent's. The sentinel (loop/descriptors.h)
  * gets its other end again. */
 static int drive(struct rddp_context *context, int number)
@@ -391,6 +411,7 @@ int main(void)
         cmocka_unit_test(loop_limits),          cmocka_unit_test(spin_limits),
         cmocka_unit_test(fork_from_inside),     cmocka_unit_test(fork_as_all_is_closed),
         cmocka_unit_test(fork_without_threads), cmocka_unit_test(fork_without_descriptors),
+        cmocka_unit_test(progress_when_all_is_closed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
