@@ -127,12 +127,15 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
 {
-    enum { IB_OR_ROCE_V1, ROCE_V2 }; /* as the kernel's files have it: the first for iWARP, too */
-    union ibv_gid gid;
+    enum { IB_OR_ROCE_V1, ROCE_V2 }; /* as the kernel's files have it: the first for iWARP and for empty entries, too */
+    struct ibv_gid_entry entry;
+    int error = port_gid(context, port, index, &entry);
 
-    if (index > INT_MAX || ibv_query_gid(context, port, (int)index, &gid))
+    if (error && error != ENODATA) {
+        errno = error;
         return -1;
-    *type = device_is_ib(context->device) ? ROCE_V2 : IB_OR_ROCE_V1;
+    }
+    *type = !error && entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? ROCE_V2 : IB_OR_ROCE_V1;
     return 0;
 }
 PRIVATE(ibv_query_gid_type)

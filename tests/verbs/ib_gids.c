@@ -12,6 +12,9 @@
 #include "tests/verbs/lib/ids.h"
 #include "tests/verbs/lib/looped.h"
 
+/* Of rdma-core's private symbols, in no header. */
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type);
+
 enum { ADDRESSES = 40, LOOPBACK = ADDRESSES - 1, FRESH_US = 10000 };
 
 static struct ifaddrs host[ADDRESSES];
@@ -121,6 +124,25 @@ static void changes(void **state)
     assert_memory_equal(&gid, &none, sizeof(gid));
 }
 
+/* Each GID is of RoCE version 2. An empty entry is of the first type that files of the kernel have. */
+static void types(void **state)
+{
+    enum { FIRST, ROCE_V2, UNSET };
+    int type = UNSET;
+
+    (void)state;
+    assert_int_equal(ibv_query_gid_type(context, 1, LOOPBACK, &type), 0);
+    assert_int_equal(type, ROCE_V2);
+    assert_int_equal(ibv_query_gid_type(context, 1, ADDRESSES, &type), 0);
+    assert_int_equal(type, FIRST);
+    type = UNSET;
+    errno = 0;
+    assert_int_equal(ibv_query_gid_type(context, 1, UINT32_MAX, &type), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(ibv_query_gid_type(context, 2, LOOPBACK, &type), -1);
+    assert_int_equal(type, UNSET);
+}
+
 /* Whose interface cannot be asked for, as without descriptors, is where it was. */
 static void nameless(void **state)
 {
@@ -177,7 +199,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_table), cmocka_unit_test(many_handles), cmocka_unit_test(changes),
-        cmocka_unit_test(nameless),    cmocka_unit_test(refused_path), cmocka_unit_test(path_of_cm),
+        cmocka_unit_test(types),       cmocka_unit_test(nameless),     cmocka_unit_test(refused_path),
+        cmocka_unit_test(path_of_cm),
     };
 
     return cmocka_run_group_tests_name("ib_gids", tests, set_up, tear_down);
