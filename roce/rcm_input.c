@@ -107,16 +107,25 @@ static void rcm_offer(struct rcm *cm)
     cm->offered = false;
 }
 
+/* One that has rested for its time is gone, although the host may be late to say so. */
+static struct rcm_conn *unless_rested(struct rcm *cm, struct rcm_conn *conn)
+{
+    if (!conn || conn->state != RCM_TIMEWAIT || conn->timer.due_us > cm->received_us)
+        return conn;
+    rcm_close(cm, conn);
+    return NULL;
+}
+
 static void receive_req(struct rcm *cm)
 {
     const struct rcm_message *m = &cm->received;
-    struct rcm_conn *conn = rcm_by_remote(cm, &cm->received_path, m->local_id, false);
+    struct rcm_conn *conn = unless_rested(cm, rcm_by_remote(cm, &cm->received_path, m->local_id, false));
 
     if (conn) {
         request_again(cm, conn);
         return;
     }
-    conn = rcm_by_qpn(cm, &cm->received_path, m->terms.qpn);
+    conn = unless_rested(cm, rcm_by_qpn(cm, &cm->received_path, m->terms.qpn));
     if (conn)
         refuse_stale(cm, conn);
     else

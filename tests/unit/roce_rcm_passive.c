@@ -275,45 +275,6 @@ static void data_first(void **state)
     rcm_expect_nothing();
 }
 
-/* ROCE-CM-07, ROCE-CM-08: the RTU is lost, and the peer's DREQ is the first that arrives */
-static void dreq_first(void **state)
-{
-    (void)state;
-    rcm_open(4);
-    rcm_has_accepted();
-    rcm_says_usual(RCM_DREQ);
-    rcm_expect(RCM_EVENT_ESTABLISHED);
-    rcm_expect(RCM_EVENT_DISCONNECTED);
-    rcm_expect_nothing();
-    rcm_hear(RCM_DREP);
-    assert_int_equal(cw.listener.pending_count, 0);
-    assert_int_equal(rcm_waits_for_deadline(), TIMEWAIT_US);
-    rcm_expect(RCM_EVENT_GONE);
-    rcm_assert_empty(&cw.cm);
-}
-
-/* ROCE-CM-07 */
-static void disconnected(void **state)
-{
-    (void)state;
-    rcm_open(4);
-    rcm_is_established(false);
-    rcm_says_usual(RCM_DREQ);
-    rcm_hear(RCM_DREP);
-    rcm_expect(RCM_EVENT_DISCONNECTED);
-    rcm_expect_nothing();
-    rcm_says_usual(RCM_DREQ);
-    rcm_hear(RCM_DREP);
-    rcm_expect_nothing();
-    assert_int_equal(rcm_waits_for_deadline(), TIMEWAIT_US);
-    rcm_expect(RCM_EVENT_GONE);
-    rcm_assert_empty(&cw.cm);
-    rcm_says_usual(RCM_DREQ); /* it is gone */
-    rcm_hear(RCM_DREP);
-    assert_true(cw.received.remote_id == PEER_ID && cw.received.local_id == cw.conn.local_id);
-    rcm_expect_nothing();
-}
-
 /* ROCE-CM-07: disconnected before the RTU: the peer is told either way, and the backlog is free in the end. */
 static void disconnects_early(void **state)
 {
@@ -398,44 +359,6 @@ static void prolonged(void **state)
     rcm_hear(RCM_REP);
 }
 
-/* ROCE-CM-05: the peer uses a number again that a connection has: it may have restarted. */
-static void stale(void **state)
-{
-    struct rcm_message request = rcm_request();
-
-    (void)state;
-    for (uint32_t same_id = 0; same_id < 2; same_id++) {
-        rcm_open(4);
-        rcm_is_established(false);
-        request = rcm_request();
-        if (same_id)
-            request.terms.qpn++;
-        else
-            request.local_id++;
-        request.transaction++;
-        rcm_says(&request);
-        rcm_hear(RCM_REJ);
-        assert_true(cw.received.reason == RCM_STALE && cw.received.remote_id == request.local_id);
-        assert_ptr_equal(rcm_expect(RCM_EVENT_DOUBTED)->conn, &cw.conn);
-        rcm_expect_nothing();
-        assert_int_equal(cw.conn.state, RCM_ESTABLISHED);
-        rcm_disconnect(&cw.cm, &cw.conn, cw.now_us);
-        rcm_hear(RCM_DREQ);
-        rcm_says(&request);
-        rcm_hear(RCM_REJ);
-        rcm_expect_nothing();
-        rcm_forget(&cw.cm, &cw.conn);
-        rcm_says(&request);
-        rcm_expect(RCM_EVENT_REQUEST);
-    }
-    rcm_open(4); /* the same number at another address is another one */
-    rcm_is_established(false);
-    cw.path = rcm_peer(1);
-    request = rcm_request();
-    rcm_says(&request);
-    rcm_expect(RCM_EVENT_REQUEST);
-}
-
 /* --- listeners ---------------------------------------------------------------------------------------------------- */
 
 /* A listener at an address comes before one at any. */
@@ -474,14 +397,10 @@ static void listeners(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(established),       cmocka_unit_test(no_rtu),
-        cmocka_unit_test(peers_timeouts),    cmocka_unit_test(asked_again),
-        cmocka_unit_test(rejects),           cmocka_unit_test(refuses),
-        cmocka_unit_test(no_one_listens),    cmocka_unit_test(data_first),
-        cmocka_unit_test(dreq_first),        cmocka_unit_test(disconnected),
-        cmocka_unit_test(disconnects_early), cmocka_unit_test(withdrawn),
-        cmocka_unit_test(prolonged),         cmocka_unit_test(stale),
-        cmocka_unit_test(listeners),
+        cmocka_unit_test(established),    cmocka_unit_test(no_rtu),     cmocka_unit_test(peers_timeouts),
+        cmocka_unit_test(asked_again),    cmocka_unit_test(rejects),    cmocka_unit_test(refuses),
+        cmocka_unit_test(no_one_listens), cmocka_unit_test(data_first), cmocka_unit_test(disconnects_early),
+        cmocka_unit_test(withdrawn),      cmocka_unit_test(prolonged),  cmocka_unit_test(listeners),
     };
 
     return cmocka_run_group_tests_name("roce_rcm_passive", tests, NULL, NULL);
