@@ -136,9 +136,9 @@ static bool is_sane(const void *addr, size_t length, unsigned access)
     return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length || access & RDDP_ACCESS_ON_DEMAND);
 }
 
-/* Enters a copy of `region`, which is filled in except for its key, in place of the region `before` (NULL: of none),
- * which is removed. Returns 0 and the copy, or a negative errno: nothing has changed. */
-static int memory_enter(struct rddp_context *context, const struct mr *region, struct mr *before, struct mr **mr)
+/* Enters a copy of `region`, which is filled in except for its key. Returns 0 and the copy, or a negative errno: nothing
+ * has changed. */
+static int memory_enter(struct rddp_context *context, const struct mr *region, struct mr **mr)
 {
     int error = context_enter(context);
     void *old = NULL;
@@ -148,11 +148,7 @@ static int memory_enter(struct rddp_context *context, const struct mr *region, s
         return error ? error : -ENOMEM;
     **mr = *region;
     pthread_mutex_lock(&context->mrs_lock);
-    error = before && !mr_close(before) ? -EBUSY : memory_insert(context, *mr, &old);
-    if (!error && before)
-        mr_remove(&context->mrs, before);
-    if (error && error != -EBUSY && before)
-        mr_open(before);
+    error = memory_insert(context, *mr, &old);
     pthread_mutex_unlock(&context->mrs_lock);
     if (old)
         wait_for_lookups(context);
@@ -171,6 +167,47 @@ static void memory_free(struct rddp_context *context, struct mr *mr)
     free(mr);
 }
 
+/* Removes a region that mr_close() has closed, or a window that was claimed for good, and frees it. */
+static void memory_leave(struct rddp_context *context, struct mr *mr)
+{
+    pthread_mutex_lock(&context->mrs_lock);
+    mr_remove(&context->mrs, mr);
+    pthread_mutex_unlock(&context->mrs_lock);
+    memory_free(context, mr);
+}
+
+/* Replaces a closed region by a copy of `region`. Peers do not notice, but in what they may do: look-ups find one of
+ * both. Who invalidates the key meanwhile may have found the old one, and then the new one is invalid, too. */
+static int memory_replace(struct rddp_context *context, struct mr *before, const struct mr *region, struct mr **mr)
+{
+    int error = context_enter(context);
+
+    *mr = error ? NULL : malloc(sizeof(**mr));
+    if (!*mr)
+        return error ? error : -ENOMEM;
+    **mr = *region;
+    (*mr)->pd->users++;
+    pthread_mutex_lock(&context->mrs_lock);
+    mr_replace(&context->mrs, before, *mr);
+    pthread_mutex_unlock(&context->mrs_lock);
+    wait_for_lookups(context);
+    if (!atomic_exchange(&before->valid, false))
+        (*mr)->valid = false;
+    memory_free(context, before);
+    mr_give_back(*mr);
+    return 0;
+}
+
+/* The same under a new key. */
+static int memory_renew(struct rddp_context *context, struct mr *before, const struct mr *region, struct mr **mr)
+{
+    int error = memory_enter(context, region, mr);
+
+    if (!error)
+        memory_leave(context, before);
+    return error;
+}
+
 /* Makes the public object of a region. NULL: errno says why. */
 static struct rddp_mr *memory_register(struct rddp_context *context, const struct mr *region)
 {
@@ -180,7 +217,7 @@ static struct rddp_mr *memory_register(struct rddp_context *context, const struc
     if (!mr)
         return NULL;
     mr->context = context;
-    error = memory_enter(context, region, NULL, &mr->mr);
+    error = memory_enter(context, region, &mr->mr);
     if (!error)
         return mr;
     free(mr);
@@ -193,8 +230,6 @@ static int memory_look(struct rddp_context *context, const void *addr, size_t le
 {
     if (!(access & RDDP_ACCESS_ON_DEMAND))
         return memory_allows(addr, length, access) ? 0 : -EFAULT;
-    if (access & RDDP_ACCESS_REMOTE_ATOMIC)
-        return -EOPNOTSUPP; /* the kernel copies, and has no atomic operation for that */
     if (on_demand_works())
         return 0;
     context_log(context, RDDP_LOG_WARN, "no registration on demand: process_vm_writev() is forbidden or missing here");
@@ -261,6 +296,12 @@ struct rddp_mr *rddp_reg_sub_mr(struct rddp_mr *parent, void *addr, size_t lengt
     return NULL;
 }
 
+/* Are all octets where they were? Then peers need no other key, unless theirs was invalidated. */
+static bool keeps_key(const struct mr *is, const struct mr *region)
+{
+    return is->valid && region->base == is->base && region->length == is->length && region->start == is->start;
+}
+
 /* Returns 0 and the region as it is to be, or as describe(). */
 static int describe_change(const struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length,
                            unsigned access, struct mr *region)
@@ -286,35 +327,31 @@ static int describe_change(const struct rddp_mr *mr, unsigned changes, struct rd
 
 int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length, unsigned access)
 {
-    struct mr region, *before = mr->mr;
+    struct mr region, *before = mr->mr, *after;
     int error = describe_change(mr, changes, pd, addr, length, access, &region);
 
-    if (!error)
-        error = memory_enter(mr->context, &region, before, &mr->mr);
-    if (error) {
-        mr->mr = before;
+    if (!error && !mr_close(before))
+        error = -EBUSY;
+    if (error)
         return error;
-    }
-    memory_free(mr->context, before);
-    return 0;
+    error = (keeps_key(before, &region) ? memory_replace : memory_renew)(mr->context, before, &region, &after);
+    if (error)
+        mr_open(before);
+    else
+        mr->mr = after;
+    return error;
 }
 
 int rddp_dereg_mr(struct rddp_mr *mr)
 {
     struct rddp_context *context = mr->context;
     int error = context_enter(context);
-    bool in_use;
 
+    if (!error && !mr_close(mr->mr))
+        error = -EBUSY;
     if (error)
         return error;
-    pthread_mutex_lock(&context->mrs_lock);
-    in_use = !mr_close(mr->mr);
-    if (!in_use)
-        mr_remove(&context->mrs, mr->mr);
-    pthread_mutex_unlock(&context->mrs_lock);
-    if (in_use)
-        return -EBUSY;
-    memory_free(context, mr->mr);
+    memory_leave(context, mr->mr);
     free(mr);
     return 0;
 }
@@ -343,7 +380,7 @@ struct rddp_mw *rddp_alloc_mw(struct rddp_pd *pd, enum rddp_mw_type type)
 
     if (mw) {
         mw->context = pd->context;
-        error = memory_enter(pd->context, &window, NULL, &mw->mr);
+        error = memory_enter(pd->context, &window, &mw->mr);
     }
     if (!error)
         return mw;
@@ -371,10 +408,7 @@ int rddp_dealloc_mw(struct rddp_mw *mw)
     if (error)
         return error;
     claim_for_good(mw->mr);
-    pthread_mutex_lock(&context->mrs_lock);
-    mr_remove(&context->mrs, mw->mr);
-    pthread_mutex_unlock(&context->mrs_lock);
-    memory_free(context, mw->mr);
+    memory_leave(context, mw->mr);
     free(mw);
     return 0;
 }

@@ -20,13 +20,17 @@ static uint64_t result(uint64_t word, const struct seg_atomic *a)
     return (word & ~a->mask) | (a->data & a->mask);
 }
 
-/* The alignment of the address counts, not that of the offset: a region may begin anywhere (RFC 7306 5.2.1). */
+/* The alignment of the address counts, not that of the offset: a region may begin anywhere (RFC 7306 5.2.1). On demand
+ * the kernel copies, and has no atomic operation for that. */
 enum fault atomic_check(const struct qp *qp, const struct seg_atomic *a, uint8_t **at)
 {
-    enum fault fault = check_remote(qp, a->key, a->offset, ATOMIC_OCTETS, RDDP_ACCESS_REMOTE_ATOMIC, at);
+    struct mr *mr;
+    enum fault fault = find_remote(qp, a->key, a->offset, ATOMIC_OCTETS, RDDP_ACCESS_REMOTE_ATOMIC, at, &mr);
 
     if (fault)
         return fault;
+    if (mr_is_on_demand(mr))
+        return FAULT_RIGHT;
     return (uintptr_t)*at % ATOMIC_OCTETS ? FAULT_UNALIGNED : FAULT_NONE;
 }
 

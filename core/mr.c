@@ -135,6 +135,17 @@ void mr_remove(struct mr_table *table, struct mr *mr)
         mr->parent->parts--;
 }
 
+void mr_replace(struct mr_table *table, struct mr *before, struct mr *mr)
+{
+    struct mr_slot *slot = probe(atomic_load_explicit(&table->slots, memory_order_relaxed), before->key);
+
+    assert(slot->mr == before && before->kind == MR_REGION && before->parts == MR_CLOSED);
+    mr->key = before->key;
+    mr->valid = true;
+    mr_lend(mr);
+    atomic_store(&slot->mr, mr);
+}
+
 bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, unsigned access)
 {
     const unsigned of_memory = RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ON_DEMAND;

@@ -14,8 +14,6 @@ static bool are_granted(const struct mr *window, const struct mr *region, unsign
 
     if (access & ~known || !(region->access & RDDP_ACCESS_MW_BIND) || region->access & RDDP_ACCESS_ZERO_BASED)
         return false;
-    if (access & RDDP_ACCESS_REMOTE_ATOMIC && mr_is_on_demand(region))
-        return false;
     return !(access & WRITES) ||
            (region->access & (RDDP_ACCESS_LOCAL_WRITE | RDDP_ACCESS_STABLE)) == RDDP_ACCESS_LOCAL_WRITE;
 }

@@ -50,7 +50,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
     if (!mr->rddp) {
         free(mr);
         verbs_refuse(errno, "ibv_reg_mr: %zu octets at %p, access %#x: %s", length, addr, access,
-                     errno == EOPNOTSUPP ? "on demand there are no atomics, and process_vm_writev() has to be allowed"
+                     errno == EOPNOTSUPP ? "on demand needs process_vm_writev(), which is not allowed"
                                          : "not mapped for that, or remote writing without local");
         return NULL;
     }

@@ -123,9 +123,8 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd); /* -EBUSY: a region, window, S
  *
  * With RDDP_ACCESS_ON_DEMAND the memory need not be there and is not looked at: see enum rddp_access. NULL may have a
  * length, and NULL with SIZE_MAX are all addresses of the process, with these rights for all that know the key. EINVAL:
- * also with RDDP_ACCESS_STABLE or _VOLATILE; EOPNOTSUPP: with RDDP_ACCESS_REMOTE_ATOMIC, or the kernel does not let the
- * process call process_vm_readv() and process_vm_writev() for itself (a filter of system calls, such as a container's).
- */
+ * also with RDDP_ACCESS_STABLE or _VOLATILE; EOPNOTSUPP: the kernel does not let the process call process_vm_readv() and
+ * process_vm_writev() for itself (a filter of system calls, such as a container's). */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
 /* Like rddp_reg_mr(), but remote addresses, and rddp_sge.addr here, begin at `iova` instead of `addr`. EINVAL: also
@@ -145,9 +144,10 @@ enum rddp_rereg_mr_changes {
     RDDP_REREG_MR_CHANGE_ACCESS = 1 << 2,      /* to `access` */
 };
 
-/* Changes those properties of a region that `changes` names; the other arguments are not used. The region gets a new
- * key, is valid again if it was invalidated, and otherwise is as rddp_reg_mr() would make it. An iova is kept until the
- * memory changes. Returns 0: the old key is invalid, and nothing accesses the memory by it any more. -EINVAL: what
+/* Changes those properties of a region that `changes` names; the other arguments are not used. The region is as
+ * rddp_reg_mr() would make it, but keeps an iova until the memory changes. It also keeps its key, unless the memory or
+ * RDDP_ACCESS_ZERO_BASED changes, or it was invalidated: then it gets a new one, and is valid. Returns 0: nothing
+ * accesses the memory as it was allowed before, or by the old key, any more. -EINVAL: what
  * rddp_reg_mr() refuses, no or unknown changes, a domain of another context, a part of a region, or a null region;
  * -EFAULT; -EOPNOTSUPP; -ENOMEM; -EBUSY: a part of the region is registered, or a window is bound to it. After an error
  * nothing has changed. No other thread may use the object meanwhile, but its key may be in use. */

@@ -27,7 +27,7 @@ enum rddp_access {
     /* The memory is not looked at before it is used, and may come and go, or change its protection: the kernel copies
      * each piece of a message there or from there. Where there is no memory then, or none that allows it, the request
      * or the receive ends with RDDP_WC_LOC_PROT_ERR, and the peer's request with RDDP_WC_REM_ACCESS_ERR; no signal
-     * comes. No atomics of peers. See rddp_advise_mr(). */
+     * comes. Atomics of peers are refused, whatever the rights. See rddp_advise_mr(). */
     RDDP_ACCESS_ON_DEMAND = 1 << 6,
     /* A promise: the region is not written while a request sends from it or a peer may read it. Large messages and
      * responses to RDMA Reads are then sent without a copy, even with a CRC. A broken promise makes the CRC wrong and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* rereg.c - a region changes its rights, its memory or its domain, under a new key; regions whose addresses begin at a
- * number of their owner's. */
+/* rereg.c - a region changes its rights or its domain, or its memory, under a new key; regions whose addresses begin at
+ * a number of their owner's. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,7 +58,7 @@ static void access_rights(void **state)
     uint32_t before = rddp_mr_key(mr);
 
     assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, BASED), 0);
-    assert_int_not_equal(rddp_mr_key(mr), before);
+    assert_int_equal(rddp_mr_key(mr), before);
     pair_pattern(pair->client.buffer, OCTETS, 4);
     write_to(pair, rddp_mr_key(mr), 0, OCTETS);
     assert_true(pair_is_pattern(pair->server.buffer, OCTETS, 4));
@@ -74,9 +74,56 @@ static void old_key(void **state)
     uint32_t before = rddp_mr_key(mr);
 
     write_to(pair, before, 0, 8);
-    assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, BASED), 0);
+    assert_int_equal(rddp_rereg_mr(mr, MEMORY, NULL, pair->server.buffer, OCTETS / 2, 0), 0);
+    assert_int_not_equal(rddp_mr_key(mr), before);
     write_to(pair, rddp_mr_key(mr), 0, 8);
+    before = rddp_mr_key(mr);
+    assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, REMOTE), 0); /* addresses no longer begin at 0 */
+    assert_int_not_equal(rddp_mr_key(mr), before);
     refused(pair, before, 0, "STag");
+    assert_int_equal(rddp_dereg_mr(mr), 0);
+}
+
+/* A peer that may write before and after does not notice. */
+static void written_meanwhile(void **state)
+{
+    enum { ROUNDS = 200 };
+    struct pair *pair = *state;
+    struct rddp_mr *mr = region(pair, BASED);
+    uint32_t key = rddp_mr_key(mr);
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        pair_pattern(pair->client.buffer, OCTETS, i);
+        pair_receive(&pair->server, 1, PAIR_BUFFER - 64, 64);
+        for (unsigned n = 0; n < PAIR_DEPTH / 2; n++)
+            post_write(pair, key, 0, OCTETS);
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_SEND, 0, 0, 1, 0, RDDP_SEND_SIGNALED), 0);
+        assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, BASED & ~RDDP_ACCESS_REMOTE_READ), 0);
+        assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, BASED), 0);
+        assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_SUCCESS);
+        assert_true(pair_is_pattern(pair->server.buffer, OCTETS, i));
+        assert_int_equal(pair_completion(&pair->client).status, RDDP_WC_SUCCESS);
+        assert_int_equal(rddp_mr_key(mr), key);
+    }
+    assert_int_equal(rddp_dereg_mr(mr), 0);
+}
+
+/* Once it has returned a peer does what it may do now, and no more, although it writes on and on. */
+static void revoked(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_mr *mr = region(pair, BASED);
+    uint8_t *at = pair->server.buffer;
+
+    memset(pair->client.buffer, 0x55, OCTETS);
+    write_to(pair, rddp_mr_key(mr), 0, OCTETS);
+    for (unsigned i = 0; i < PAIR_DEPTH / 2; i++)
+        post_write(pair, rddp_mr_key(mr), 0, OCTETS);
+    assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, BASED & ~RDDP_ACCESS_REMOTE_WRITE), 0);
+    memset(at, 0x66, OCTETS);
+    refused(pair, rddp_mr_key(mr), 0, "access");
+    for (size_t i = 0; i < OCTETS; i++)
+        assert_int_equal(at[i], 0x66);
     assert_int_equal(rddp_dereg_mr(mr), 0);
 }
 
@@ -176,7 +223,41 @@ static void invalidated(void **state)
     assert_false(rddp_mr_is_valid(mr));
     assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, BASED), 0);
     assert_true(rddp_mr_is_valid(mr));
+    assert_int_not_equal(rddp_mr_key(mr), wr.invalidate_rkey);
     write_to(pair, rddp_mr_key(mr), 0, 8);
+    assert_int_equal(rddp_dereg_mr(mr), 0);
+}
+
+static int invalidate_at_server(struct pair *pair, uint32_t key)
+{
+    struct rddp_sge sge = pair_sge(&pair->client, 0, 8);
+    struct rddp_send_wr wr = {.opcode = RDDP_WR_SEND_WITH_INV, .sg_list = &sge, .num_sge = 1, .invalidate_rkey = key};
+
+    return rddp_post_send(pair->client.qp, &wr, NULL);
+}
+
+/* A peer invalidates the key while the rights change: then that key is invalid, whichever came first. */
+static void invalidated_meanwhile(void **state)
+{
+    enum { ROUNDS = 300 };
+    struct pair *pair = *state;
+    struct rddp_mr *mr = region(pair, BASED);
+    struct rddp_wc wc;
+
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        uint32_t key = rddp_mr_key(mr);
+
+        pair_receive(&pair->server, 1, PAIR_BUFFER - 64, 64);
+        if (invalidate_at_server(pair, key))
+            break; /* this wire has no such request */
+        do
+            assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, BASED), 0);
+        while (!rddp_poll_cq(pair->server.cq, 1, &wc));
+        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+        assert_false(rddp_mr_is_valid(mr) && rddp_mr_key(mr) == key);
+        assert_int_equal(rddp_rereg_mr(mr, ACCESS, NULL, NULL, 0, BASED), 0);
+        assert_true(rddp_mr_is_valid(mr));
+    }
     assert_int_equal(rddp_dereg_mr(mr), 0);
 }
 
@@ -244,9 +325,18 @@ static void iova_limits(void **state)
 int main(void)
 {
     static const struct pair_test tests[] = {
-        PAIR_TEST(access_rights), PAIR_TEST(old_key), PAIR_TEST(memory),
-        PAIR_TEST(new_memory),    PAIR_TEST(domain),  PAIR_TEST(refused_changes),
-        PAIR_TEST(invalidated),   PAIR_TEST(iova),    PAIR_TEST(iova_limits),
+        PAIR_TEST(access_rights),
+        PAIR_TEST(old_key),
+        PAIR_TEST(memory),
+        PAIR_TEST(new_memory),
+        PAIR_TEST(domain),
+        PAIR_TEST(refused_changes),
+        PAIR_TEST(invalidated),
+        PAIR_TEST(invalidated_meanwhile),
+        PAIR_TEST(written_meanwhile),
+        PAIR_TEST(revoked),
+        PAIR_TEST(iova),
+        PAIR_TEST(iova_limits),
     };
 
     return pair_run("rereg", tests, sizeof(tests) / sizeof(tests[0]), true);

@@ -197,6 +197,35 @@ static void test_stale_keys(void **state)
     assert_true(mr_insert(&table, &a, 3)); /* rehashed: it may be drawn again */
 }
 
+/* Another region under the same key: who found the first one may go on with it, and the key is lent until it is gone.
+ */
+static void test_replace(void **state)
+{
+    struct mr_slot slot[8 + 1] = {{0, NULL}};
+    struct mr_table table;
+    uint8_t memory[8], *at;
+    struct mr before = {.pd = &pd, .base = memory, .length = 8}, beside = before, after = before, *found;
+
+    (void)state;
+    after.access = RDDP_ACCESS_REMOTE_READ;
+    mr_table_init(&table, slot, countof(slot) - 1);
+    assert_true(mr_insert(&table, &before, 3));
+    assert_true(mr_insert(&table, &beside, 11));
+    assert_true(mr_close(&before));
+    mr_replace(&table, &before, &after);
+    assert_int_equal(mr_check(&table, &pd, 3, 0, 8, RDDP_ACCESS_REMOTE_READ, &at, &found), FAULT_NONE);
+    assert_ptr_equal(found, &after);
+    assert_true(mr_is_valid(&before));
+    assert_true(mr_is_lent(&table, 3));
+    mr_give_back(&after);
+    assert_false(mr_is_lent(&table, 3));
+    assert_ptr_equal(mr_find(&table, 11), &beside);
+    assert_int_equal(table.live, 2);
+    assert_int_equal(table.used, 2);
+    mr_remove(&table, &after);
+    assert_null(mr_find(&table, 3));
+}
+
 /* Random keys inserted, removed and moved, compared with a plain list. The table is at most half full, so probing
  * always ends. */
 static void test_table_model(void **state)
@@ -287,10 +316,9 @@ static void test_invalidate(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds),      cmocka_unit_test(test_order_of_checks),
-        cmocka_unit_test(test_rights),      cmocka_unit_test(test_stale_keys),
-        cmocka_unit_test(test_table_model), cmocka_unit_test(test_size),
-        cmocka_unit_test(test_invalidate),  cmocka_unit_test(test_null),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_order_of_checks), cmocka_unit_test(test_rights),
+        cmocka_unit_test(test_stale_keys), cmocka_unit_test(test_table_model),     cmocka_unit_test(test_size),
+        cmocka_unit_test(test_invalidate), cmocka_unit_test(test_replace),         cmocka_unit_test(test_null),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
