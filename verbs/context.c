@@ -91,8 +91,8 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
     }
     set_calls(&open->verbs);
     open->verbs.context.device = device;
-    open->verbs.context.cmd_fd = -1;
     open->verbs.context.async_fd = rddp_async_channel_fd(open->async);
+    open->verbs.context.cmd_fd = open->verbs.context.async_fd; /* there are no commands, but programs dup() it */
     open->verbs.context.num_comp_vectors = 1;
     open->verbs.context.abi_compat = (void *)UINTPTR_MAX; /* "there is an upper half" */
     pthread_mutex_init(&open->verbs.context.mutex, NULL);

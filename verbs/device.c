@@ -186,7 +186,10 @@ __be64 ibv_get_device_guid(struct ibv_device *ibv)
 
 int device_query(struct ibv_device *device, struct ibv_device_attr *attr)
 {
-    enum { MANY = 65536 }; /* nothing but memory bounds these numbers */
+    enum {
+        MANY = 65536,     /* nothing but memory bounds these numbers */
+        VENDOR = 0xffffff /* that of rxe: no vendor has it */
+    };
 
     *attr = (struct ibv_device_attr){
         .fw_ver = RDDP_VERSION,
@@ -194,6 +197,7 @@ int device_query(struct ibv_device *device, struct ibv_device_attr *attr)
         .sys_image_guid = ibv_get_device_guid(&devices[0].ibv),
         .max_mr_size = UINT64_MAX,
         .page_size_cap = 0xfffff000,
+        .vendor_id = VENDOR,
         .max_qp = MANY,
         .max_qp_wr = VERBS_DEPTH_MAX,
         .device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,

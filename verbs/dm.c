@@ -9,6 +9,7 @@
 enum {
     DM_ALIGN_LOG_MIN = 6,  /* a cache line, which is enough for atomics */
     DM_ALIGN_LOG_MAX = 21, /* a huge page */
+    DM_WORD = 4,           /* octets of what is copied at a time, as by adapters */
     DM_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                 IBV_ACCESS_ZERO_BASED,
 };
@@ -38,26 +39,33 @@ static bool dm_has(const struct verbs_dm *dm, uint64_t offset, size_t length)
     return offset <= dm->length && length <= dm->length - offset;
 }
 
+/* Whole words, as adapters want it: a program that runs here runs there, too. */
+static int dm_refuse(const struct verbs_dm *dm, const char *call, uint64_t offset, size_t length)
+{
+    if (dm_has(dm, offset, length) && !((offset | length) % DM_WORD))
+        return 0;
+    return verbs_refuse(EINVAL, "%s: %zu octets at %#llx, of %zu; both are to be multiples of %d", call, length,
+                        (unsigned long long)offset, dm->length, DM_WORD);
+}
+
 static int dm_write(struct ibv_dm *ibv, uint64_t offset, const void *from, size_t length)
 {
     struct verbs_dm *dm = (struct verbs_dm *)ibv;
+    int error = dm_refuse(dm, "ibv_memcpy_to_dm", offset, length);
 
-    if (!dm_has(dm, offset, length))
-        return verbs_refuse(EINVAL, "ibv_memcpy_to_dm: %zu octets at %#llx, of %zu", length, (unsigned long long)offset,
-                            dm->length);
-    memcpy(dm->memory + offset, from, length);
-    return 0;
+    if (!error)
+        memcpy(dm->memory + offset, from, length);
+    return error;
 }
 
 static int dm_read(void *to, struct ibv_dm *ibv, uint64_t offset, size_t length)
 {
     const struct verbs_dm *dm = (struct verbs_dm *)ibv;
+    int error = dm_refuse(dm, "ibv_memcpy_from_dm", offset, length);
 
-    if (!dm_has(dm, offset, length))
-        return verbs_refuse(EINVAL, "ibv_memcpy_from_dm: %zu octets at %#llx, of %zu", length,
-                            (unsigned long long)offset, dm->length);
-    memcpy(to, dm->memory + offset, length);
-    return 0;
+    if (!error)
+        memcpy(to, dm->memory + offset, length);
+    return error;
 }
 
 static struct verbs_dm *dm_new(size_t length, uint32_t align_log)

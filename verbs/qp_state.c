@@ -6,12 +6,12 @@
 
 #include "verbs/verbs_object.h"
 
-/* Until it is connected a queue pair is in the state that the application gave it last. */
+/* Until it is connected a queue pair is in the state that the application gave it last; iWARP has no RESET. */
 static enum ibv_qp_state ibv_state_of(const struct verbs_qp *qp, enum rddp_qp_state state)
 {
     switch (state) {
     case RDDP_QP_IDLE:
-        return qp->ibv.state == IBV_QPS_RTS || qp->ibv.state == IBV_QPS_ERR ? IBV_QPS_INIT : qp->ibv.state;
+        return qp->ibv.state == IBV_QPS_RTR ? IBV_QPS_RTR : IBV_QPS_INIT;
     case RDDP_QP_CONNECTING:
         return IBV_QPS_RTR;
     case RDDP_QP_CONNECTED:

@@ -101,12 +101,18 @@ static void test_bounds(void **state)
     struct ibv_mr *mr;
 
     (void)state;
-    assert_int_equal(ibv_memcpy_to_dm(dm, OCTETS - 1, back, 1), 0);
+    assert_int_equal(ibv_memcpy_to_dm(dm, OCTETS - 4, back, 4), 0);
     assert_int_equal(ibv_memcpy_to_dm(dm, OCTETS, back, 0), 0);
-    assert_int_equal(ibv_memcpy_to_dm(dm, OCTETS, back, 1), EINVAL);
-    assert_int_equal(ibv_memcpy_to_dm(dm, UINT64_MAX, back, 2), EINVAL);
-    assert_int_equal(ibv_memcpy_from_dm(back, dm, 0, OCTETS + 1), EINVAL);
-    assert_int_equal(ibv_memcpy_from_dm(back, dm, 1, SIZE_MAX), EINVAL);
+    assert_int_equal(ibv_memcpy_to_dm(dm, OCTETS, back, 4), EINVAL);
+    assert_int_equal(ibv_memcpy_to_dm(dm, UINT64_MAX - 3, back, 8), EINVAL);
+    assert_int_equal(ibv_memcpy_from_dm(back, dm, 0, OCTETS + 4), EINVAL);
+    assert_int_equal(ibv_memcpy_from_dm(back, dm, 4, SIZE_MAX - 3), EINVAL);
+    for (uint64_t part = 1; part < 4; part++) { /* of a word */
+        assert_int_equal(ibv_memcpy_to_dm(dm, part, back, 4), EINVAL);
+        assert_int_equal(ibv_memcpy_to_dm(dm, 4, back, part), EINVAL);
+        assert_int_equal(ibv_memcpy_from_dm(back, dm, part, 4), EINVAL);
+        assert_int_equal(ibv_memcpy_from_dm(back, dm, 4, part), EINVAL);
+    }
     expect_refused(dm, 0, OCTETS + 1, RIGHTS);
     expect_refused(dm, UINT64_MAX, 2, RIGHTS);
     expect_refused(dm, 0, OCTETS, RIGHTS & ~(unsigned)IBV_ACCESS_ZERO_BASED);
