@@ -29,6 +29,7 @@ void rddp_conn_attr_init(struct rddp_conn_attr *attr)
         .ord = QP_READS_MAX,
         .retry_count = RC_RETRIES_MAX,
         .rnr_retry_count = RC_RNR_ENDLESS,
+        .ack_timeout = 17,
     };
     rddp_wire_attr_init(&attr->wire);
 }

@@ -20,6 +20,7 @@ void rc_responder_init(struct rc_responder *s, const struct rc_responder_attr *a
     assert(attr->reads <= RC_READS_MAX);
     *s = (struct rc_responder){
         .attr = *attr, .expected = psn_first(attr->psn), .answers = buffer, .mask = ring_slots(attr->reads) - 1};
+    s->not_ready_at = UINT64_MAX;
     s->acked = s->expected;
     s->kept.pool = attr->pool;
     s->again = s->answers + s->mask + 1;
@@ -287,10 +288,25 @@ void rc_responder_executed(struct rc_responder *s, const struct bth *b, uint64_t
         s->ack_us = now_us + RC_ACK_DELAY_US;
 }
 
+/* Linux gives 0.66 s for each try, and programs that allow a few count on it. Here the first waits are short, since
+ * most receives are only a moment late, each is four times the one before, and the last is as long. */
+static uint8_t rnr_code(struct rc_responder *s)
+{
+    enum { FOURFOLD = 4, LONGEST = 0 };
+    unsigned code = s->attr.rnr_timer & AETH_VALUE;
+
+    s->waits = s->not_ready_at == s->expected ? s->waits + 1 : 0;
+    s->not_ready_at = s->expected;
+    if (!s->attr.rnr_tries || code == LONGEST)
+        return (uint8_t)code;
+    code += FOURFOLD * (s->waits < AETH_VALUE ? s->waits : AETH_VALUE);
+    return code > AETH_VALUE || s->waits + 1 >= s->attr.rnr_tries ? LONGEST : (uint8_t)code;
+}
+
 void rc_responder_not_ready(struct rc_responder *s)
 {
     s->not_ready++;
-    give_nak(s, AETH_RNR_NAK | (s->attr.rnr_timer & AETH_VALUE));
+    give_nak(s, AETH_RNR_NAK | rnr_code(s));
 }
 
 void rc_responder_postpone(struct rc_responder *s)

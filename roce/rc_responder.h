@@ -25,6 +25,7 @@ struct rc_responder_attr {
     uint32_t psn; /* of the first packet expected */
     uint32_t mtu;
     uint8_t rnr_timer;    /* code that an RNR NAK has */
+    uint8_t rnr_tries;    /* how often the peer tries again; its waits then grow, see rnr_code(). 0: they do not */
     uint32_t reads;       /* Reads and atomics that the peer may have under way, up to RC_READS_MAX */
     bool unreliable;      /* of an unreliable connection: nothing is answered */
     struct rc_pool *pool; /* keeps what arrives behind a gap; NULL: that is dropped */
@@ -80,6 +81,8 @@ struct rc_responder {
     uint8_t syndrome;
     uint64_t nak;
     bool ack_due;              /* acknowledge now */
+    uint64_t not_ready_at;     /* where the peer found no receive last, */
+    uint32_t waits;            /* and how often it has been told to wait there before */
     uint64_t acked;            /* position behind the newest packet that was acknowledged */
     uint64_t ack_us;           /* acknowledge then at the latest; 0: nothing is owed */
     uint64_t held_us;          /* what is due waits until then for an answer that it can leave with; 0: it does not */

@@ -93,6 +93,8 @@ struct rddp_conn_attr {
     /* RoCE, as in rddp_ib_attr; both default to 7, and more counts as 7. retry_count: both ends of a connection use
      * that of rddp_connect(). rnr_retry_count: how often the peer may try again when it finds no receive here. */
     uint8_t retry_count, rnr_retry_count;
+    /* RoCE: how long this end waits for an acknowledgement, as `timeout` of rddp_ib_attr; default 17, 0.5 s. */
+    uint8_t ack_timeout;
 };
 
 RDDP_API void rddp_conn_attr_init(struct rddp_conn_attr *attr);

@@ -454,6 +454,7 @@ int endpoint_roce_set_rnr_timer(struct endpoint *endpoint, uint8_t code)
     if (code > ROCE_ATTR_CODE_MAX)
         return -EINVAL;
     endpoint_roce_of(endpoint)->pair.responder.attr.rnr_timer = code;
+    endpoint_roce_of(endpoint)->pair.responder.attr.rnr_tries = 0; /* each wait is as the program has it */
     return 0;
 }
 

@@ -7,11 +7,10 @@
 #include <sys/random.h>
 
 #include "endpoint/attr.h"
+#include "roce/io/roce_attr.h"
 #include "roce/io/roce_path.h"
 
 enum {
-    ACK_TIMEOUT =
-        17, /* code: 0.5 s until a packet counts as not answered; it is sent again sooner, by the round trip */
     HOP_LIMIT = 64,
     AGAIN_US = 5000, /* between a refusal and the next call */
 };
@@ -69,26 +68,36 @@ static void show_attributes(struct rddp_qp *qp, const struct rddp_ib_attr *ib, c
     qp->ib = shown;
 }
 
+static uint8_t ack_timeout_of(const struct rddp_conn_attr *attr)
+{
+    return (uint8_t)at_most(attr->ack_timeout, ROCE_ATTR_CODE_MAX);
+}
+
 /* The peer is known, and so is what was agreed on. Each end has told the other which PSN to begin with. */
-static int call_connect_pair(struct endpoint_roce *e, struct rddp_qp *qp, uint32_t rq_psn, uint32_t mtu)
+static int call_connect_pair(struct endpoint_roce *e, struct rddp_qp *qp, const struct rcm_terms *own, uint32_t mtu,
+                             uint8_t ack_timeout)
 {
     const struct sockaddr_storage local = e->endpoint.local, peer = e->endpoint.peer;
     const struct rcm_conn *conn = &e->call.conn->conn;
     struct rddp_ib_attr ib;
+    int error;
 
     rddp_ib_attr_init(&ib);
     ib.peer_qpn = e->call.peer.qpn;
-    ib.rq_psn = rq_psn;
+    ib.rq_psn = own->psn;
     ib.sq_psn = e->call.peer.psn;
     ib.path_mtu = mtu;
-    ib.timeout = ACK_TIMEOUT;
+    ib.timeout = ack_timeout;
     ib.retry_cnt = e->pair.life.active ? e->call.asked.terms.retries : e->call.peer.retries;
     ib.rnr_retry = e->call.peer.rnr_retries;
     ib.max_dest_rd_atomic = conn->responder_resources;
     ib.max_rd_atomic = conn->initiator_depth;
     if (qp->slot)
         show_attributes(qp, &ib, &local, &peer);
-    return roce_pair_connect(e, qp, &local, &peer, &ib);
+    error = roce_pair_connect(e, qp, &local, &peer, &ib);
+    if (!error && own->rnr_retries != RC_RNR_ENDLESS)
+        e->pair.responder.attr.rnr_tries = own->rnr_retries;
+    return error;
 }
 
 /* --- events of both ends ----------------------------------------------------------------------------------------- */
@@ -136,7 +145,7 @@ static void on_answered(struct endpoint_roce *e, const struct rcm_event *event)
         return; /* it has failed meanwhile, and is left */
     e->call.peer = event->message->terms;
     call_keep_private(&e->call, event->message, 0);
-    error = call_connect_pair(e, e->endpoint.qp, e->call.psn, e->call.mtu);
+    error = call_connect_pair(e, e->endpoint.qp, &e->call.asked.terms, e->call.mtu, e->call.asked.ack_timeout);
     if (error) {
         endpoint_fail_to_connect(&e->endpoint, error);
         return;
@@ -251,10 +260,10 @@ int roce_call_connect(struct endpoint_roce *e, const struct rddp_qp *qp, const s
         .rdma_cm = true,
         .source_port = roce_address_port(&e->endpoint.local),
         .hop_limit = HOP_LIMIT,
-        .ack_timeout = ACK_TIMEOUT,
+        .ack_timeout = ack_timeout_of(attr),
         .response_timeout = RCM_TIMEOUT_DEFAULT,
         .cm_retries = RCM_RETRIES_MAX,
-        .timewait_us = rcm_timewait_us(ACK_TIMEOUT),
+        .timewait_us = rcm_timewait_us(ack_timeout_of(attr)),
         .data = e->call.own,
         .octets = (uint8_t)attr->private_data_length,
     };
@@ -269,7 +278,6 @@ int roce_call_connect(struct endpoint_roce *e, const struct rddp_qp *qp, const s
         memcpy(e->call.own, attr->private_data, attr->private_data_length);
     connect.terms.mtu = rcm_mtu_code((uint32_t)mtu);
     connect.path = roce_cm_path(&e->local, &e->peer, roce_address_scope(&e->endpoint.peer));
-    e->call.psn = connect.terms.psn;
     e->call.mtu = (uint32_t)mtu;
     e->call.asked = connect;
     e->call.insist_us = reactor_now_us() + (uint64_t)attr->retry_refused_ms * 1000;
@@ -303,7 +311,7 @@ static int call_accept(struct endpoint_roce *e, struct rddp_qp *qp, const struct
     conn->responder_resources = (uint8_t)at_most(accept.terms.responder_resources, conn->responder_resources);
     conn->initiator_depth = (uint8_t)at_most(accept.terms.initiator_depth, conn->initiator_depth);
     if (!error)
-        error = call_connect_pair(e, qp, accept.terms.psn, rcm_mtu(e->call.peer.mtu));
+        error = call_connect_pair(e, qp, &accept.terms, rcm_mtu(e->call.peer.mtu), ack_timeout_of(attr));
     if (error)
         return error;
     (void)rcm_accept(engine_of(e), conn, &accept, now_us);

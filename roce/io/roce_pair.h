@@ -16,7 +16,7 @@ struct roce_call {
     uint64_t limit_us;         /* passive, accepted: until when the peer must have answered; 0: it has */
     uint64_t startup_us;       /* that limit, from the answer on */
     uint8_t ack_timeout;       /* passive: a code, of the peer's packets */
-    uint32_t psn, mtu;         /* active: what the peer was told of us */
+    uint32_t mtu;              /* active: what the peer was told of us */
     struct rcm_connect asked;  /* active: the whole of it, to call again */
     uint8_t own[RCM_IP_PRIVATE];
     uint64_t insist_us, again_us; /* until when a refusal is not the end; when to call again, or 0 */

@@ -189,6 +189,35 @@ static void no_receive(void **state)
     close_world();
 }
 
+/* ROCE-RSP-06: the waits of a peer that tries again only so often grow, and the last is the longest that there is. */
+static void waits_grow(void **state)
+{
+    static const uint8_t codes[] = {12, 16, 20, 0, 0};
+    struct rc_pair_attr attr = rc_net_attr();
+    uint8_t tries = 4;
+
+    (void)state;
+    attr.responder.rnr_timer = codes[0];
+    attr.responder.rnr_tries = tries;
+    open_keeping(&attr, CELLS);
+    for (unsigned i = 0; i < sizeof(codes); i++) {
+        says(send_at(PEER));
+        hear_ack(PEER, AETH_RNR_NAK | codes[i], 0);
+    }
+    offer_receive(1, 100);
+    says(send_at(PEER));
+    expect_received(1, 1);
+    says(send_at(PEER + 1));
+    hear_ack(PEER + 1, AETH_RNR_NAK | codes[0], 1); /* another message: from the start */
+    w.pair->responder.attr.rnr_tries = 1;
+    says(send_at(PEER + 1));
+    hear_ack(PEER + 1, AETH_RNR_NAK, 1);
+    w.pair->responder.attr.rnr_tries = 0;
+    says(send_at(PEER + 1));
+    hear_ack(PEER + 1, AETH_RNR_NAK | codes[0], 1);
+    close_world();
+}
+
 /* ROCE-RSP-04, ROCE-RSP-14: Reads and atomics are answered in order, an atomic once. */
 static void answers(void **state)
 {
@@ -374,20 +403,11 @@ static void ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_turn),
-        cmocka_unit_test(closed_at_once),
-        cmocka_unit_test(several_gaps),
-        cmocka_unit_test(judged_in_turn),
-        cmocka_unit_test(out_of_sequence),
-        cmocka_unit_test(no_receive),
-        cmocka_unit_test(invalidated_in_turn),
-        cmocka_unit_test(answers),
-        cmocka_unit_test(limits),
-        cmocka_unit_test(exhausted),
-        cmocka_unit_test(silent_gives_way),
-        cmocka_unit_test(read_is_no_hole),
-        cmocka_unit_test(unreliable),
-        cmocka_unit_test(ends),
+        cmocka_unit_test(in_turn),         cmocka_unit_test(closed_at_once),      cmocka_unit_test(several_gaps),
+        cmocka_unit_test(judged_in_turn),  cmocka_unit_test(out_of_sequence),     cmocka_unit_test(no_receive),
+        cmocka_unit_test(waits_grow),      cmocka_unit_test(invalidated_in_turn), cmocka_unit_test(answers),
+        cmocka_unit_test(limits),          cmocka_unit_test(exhausted),           cmocka_unit_test(silent_gives_way),
+        cmocka_unit_test(read_is_no_hole), cmocka_unit_test(unreliable),          cmocka_unit_test(ends),
     };
 
     return cmocka_run_group_tests_name("roce_kept", tests, NULL, NULL);

@@ -65,7 +65,8 @@ struct cm_id {
     bool is_sync;              /* has a channel of its own; each call waits for its event */
     bool af_only;              /* RDMA_OPTION_ID_AFONLY */
     bool has_left, rests;      /* the application has ended the connection; TIMEWAIT_EXIT follows, or has come */
-    uint8_t ack_timeout;
+    bool has_ack_timeout;
+    uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT */
     int fd;              /* a bound socket, or -1 */
     struct verbs_qp *qp; /* made by rdma_create_qp(), or named by the parameters of a connection */
     struct cm_listener listener[CM_DEVICES];

@@ -172,6 +172,7 @@ void rdma_destroy_srq(struct rdma_cm_id *ibv)
 static void ib_init_attr(const struct rdma_cm_id *ibv, struct ibv_qp_attr *attr, int *mask)
 {
     enum { TIMEOUT = 17, RETRIES = 7, RNR_TIMER = 12 };
+    const struct cm_id *id = (const struct cm_id *)ibv;
     struct ibv_port_attr port;
 
     switch (attr->qp_state) {
@@ -194,7 +195,7 @@ static void ib_init_attr(const struct rdma_cm_id *ibv, struct ibv_qp_attr *attr,
     default:
         *mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                 IBV_QP_MAX_QP_RD_ATOMIC;
-        attr->timeout = TIMEOUT;
+        attr->timeout = id->has_ack_timeout ? id->ack_timeout : TIMEOUT;
         attr->retry_cnt = attr->rnr_retry = RETRIES;
         attr->sq_psn = 0;
         attr->max_rd_atomic = CM_READS_DEFAULT;
