@@ -335,6 +335,27 @@ group_python() {
     LD_LIBRARY_PATH=$libraries /usr/bin/python3 -c 'import pyverbs.device' 2>/dev/null || { left_out pyverbs "python3-pyverbs is not installed"; return; }
     alone pyverbs /usr/bin/python3 "$here/lib/device.py"
     says "$device: opened, asked, one region"
+    own_tests_of_rdma_core
+}
+
+# What they skip needs XRC, multicast, raw packets, device contexts that are shared, or adapters of one maker; of rddp0 also
+# queue pairs that are connected by hand.
+own_tests_of_rdma_core() {
+    local folder=/usr/share/doc/rdma-core/tests least=100 ran skipped why=''
+    [ $device = rddpe0 ] || least=30
+    [ -e $folder/run_tests.py ] || { left_out "rdma-core's tests" "no $folder/run_tests.py"; return; }
+    # Those of rdma_cm want the address of an interface that has one of Ethernet, too.
+    if ip link add eth-matrix type veth peer name eth-peer 2>/dev/null; then
+        ip address add 10.98.0.1/24 dev eth-matrix
+        ip link set eth-peer up && ip link set eth-matrix up
+    fi
+    cp -r $folder "$tmp/tests" && find "$tmp/tests" -name '*.gz' -exec gunzip {} +
+    alone "rdma-core's tests" "${RDDP_TOOL:?}" run --sysfs -- /usr/bin/python3 "$tmp/tests/run_tests.py" -v --dev $device
+    [ "$code" = 0 ] || why="ends with $code"
+    ran=$(sed -n 's/^Ran \([0-9]*\) tests.*/\1/p' "$tmp/client")
+    skipped=$(sed -n 's/^OK (skipped=\([0-9]*\)).*/\1/p' "$tmp/client")
+    [ -n "$why" ] || ((${ran:-0} - ${skipped:-0} >= least)) || why="$ran ran, $skipped of them were skipped"
+    verdict "rdma-core's tests" "$why"
 }
 
 group_qemu() {

@@ -21,6 +21,7 @@
 #include "tools/verbs/libraries.h"
 
 #define PLACE "/sys/kernel/debug"
+#define LOOPBACK "lo"
 #define CLASS "/class/infiniband/rddp0/"
 #define PORT CLASS "ports/1/"
 #define CLASS_IB "/class/infiniband/rddpe0/"
@@ -40,7 +41,7 @@ static const struct {
     {PORT "link_layer", "Ethernet"},
     {PORT "rate", "40 Gb/sec (4X QDR)"},
     {PORT "lid", "0x0"},
-    {PORT "gid_attrs/ndevs/0", "lo"},
+    {PORT "gid_attrs/ndevs/0", LOOPBACK},
     {PORT "gid_attrs/types/0", "IB/RoCE v1"},
     {PORT "pkeys/0", "0xffff"},
     {CLASS_IB "node_type", "1: CA"},
@@ -137,12 +138,29 @@ static int show_node(const char *below)
     return error;
 }
 
+/* Both devices are where there is an address: programs take that of the first interface below device/net. */
+static int show_interface(const char *name)
+{
+    static const char *const of[] = {PLACE CLASS "device/net", PLACE CLASS_IB "device/net"};
+    char from[PATH_MAX], to[PATH_MAX];
+    int error = 0;
+
+    snprintf(to, sizeof(to), "/sys/class/net/%s", name);
+    for (size_t i = 0; !error && i < sizeof(of) / sizeof(of[0]); i++) {
+        snprintf(from, sizeof(from), "%s/%s", of[i], name);
+        if ((mkdir(of[i], 0755) && errno != EEXIST) || (symlink(to, from) && errno != EEXIST))
+            error = -errno;
+    }
+    return error;
+}
+
 /* The GIDs of rddpe0, under the indexes that libibverbs.so.1 gives them: it says so itself. */
 static int show_gids(void)
 {
     int (*get)(unsigned index, uint8_t gid[16], unsigned *interface) = NULL;
     char folder[PATH_MAX], path[PATH_MAX + 64], name[IF_NAMESIZE], text[8 * 5];
     unsigned interface = 0, end = 0;
+    bool is_alone = true; /* loopback */
     _Alignas(uint64_t) uint8_t gid[16]; /* a union ibv_gid, which has words */
     void *library;
     int error = 0;
@@ -156,8 +174,13 @@ static int show_gids(void)
     for (unsigned i = 0; get && !error && (end = (unsigned)get(i, gid, &interface)) != EINVAL; i++) {
         if (end || !if_indextoname(interface, name))
             continue;
+        if (strcmp(name, LOOPBACK)) {
+            error = show_interface(name);
+            is_alone = false;
+        }
         snprintf(path, sizeof(path), PORT_IB "gid_attrs/ndevs/%u", i);
-        error = make_file(path, name);
+        if (!error)
+            error = make_file(path, name);
         snprintf(path, sizeof(path), PORT_IB "gid_attrs/types/%u", i);
         if (!error)
             error = make_file(path, "RoCE v2");
@@ -168,7 +191,7 @@ static int show_gids(void)
         if (!error)
             error = make_file(path, text);
     }
-    return error;
+    return error || !is_alone ? error : show_interface(LOOPBACK);
 }
 
 static int show_devices(void)
