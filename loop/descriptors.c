@@ -5,36 +5,41 @@
 #include "loop/descriptors.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Read beside changes, of which `changes` tells. */
 struct descriptor_identity {
-    dev_t device;
-    ino_t inode;
+    _Atomic dev_t device;
+    _Atomic ino_t inode;
 };
 
+/* `changes` is odd while the sentinel is being opened or closed. `losses` counts those that were noticed, twice, and is
+ * odd until the next sentinel: the last one is lost. */
 static _Atomic int sentinel = -1, other_end = -1;
-static struct descriptor_identity sentinel_is, other_is; /* written before a thread looks */
-static atomic_bool gone;
+static struct descriptor_identity sentinel_is, other_is;
+static atomic_uint changes, losses;
 static unsigned users;
-
-static bool identify(int fd, struct descriptor_identity *out)
-{
-    struct stat about;
-
-    if (fd < 0 || fstat(fd, &about) || !S_ISSOCK(about.st_mode))
-        return false;
-    *out = (struct descriptor_identity){about.st_dev, about.st_ino};
-    return true;
-}
 
 static bool is_the_same(int fd, const struct descriptor_identity *as)
 {
-    struct descriptor_identity now;
+    struct stat about;
 
-    return identify(fd, &now) && now.device == as->device && now.inode == as->inode;
+    return fd >= 0 && !fstat(fd, &about) && S_ISSOCK(about.st_mode) && about.st_dev == as->device &&
+           about.st_ino == as->inode;
+}
+
+static void identify(int fd, struct descriptor_identity *out)
+{
+    struct stat about;
+
+    if (fstat(fd, &about))
+        return;
+    out->device = about.st_dev;
+    out->inode = about.st_ino;
 }
 
 static int open_sentinel(void)
@@ -43,11 +48,13 @@ static int open_sentinel(void)
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
         return -EMFILE;
+    changes++;
     identify(fd[0], &sentinel_is);
     identify(fd[1], &other_is);
     other_end = fd[1];
     sentinel = fd[0];
-    gone = false;
+    changes++;
+    losses &= ~1u;
     return 0;
 }
 
@@ -60,15 +67,17 @@ static void close_end(_Atomic int *fd, const struct descriptor_identity *is)
 
 static void close_sentinel(void)
 {
+    changes++;
     close_end(&other_end, &other_is);
     close_end(&sentinel, &sentinel_is);
+    changes++;
 }
 
 int descriptors_open(void)
 {
     int error = 0;
 
-    if (sentinel < 0 || descriptors_are_lost()) {
+    if (sentinel < 0 || other_end < 0 || descriptors_are_lost()) { /* one that is shared with a parent goes with it */
         close_sentinel();
         error = open_sentinel();
     }
@@ -97,21 +106,44 @@ int descriptors_renew(void)
     return open_sentinel();
 }
 
-static bool sentinel_is_lost(int fd, const struct descriptor_identity *is)
+/* Looks again if the sentinel changed meanwhile; not for ever, since a thread that changes it may have to wait. */
+static bool sentinel_is_lost(void)
 {
-    return fd >= 0 && !is_the_same(fd, is);
+    enum { LOOKS = 1000 };
+
+    for (int i = 0; i < LOOKS; i++) {
+        unsigned before = changes;
+        int fd = sentinel;
+
+        if (fd < 0 || is_the_same(fd, &sentinel_is))
+            return false;
+        if (!(before & 1) && changes == before)
+            return true;
+        if (before & 1)
+            sched_yield();
+    }
+    return false;
+}
+
+unsigned descriptors_losses(void)
+{
+    unsigned noticed = losses;
+
+    return noticed / 2 + (!(noticed & 1) && sentinel_is_lost());
 }
 
 bool descriptors_are_ours(void)
 {
-    return !gone && !sentinel_is_lost(sentinel, &sentinel_is);
+    return !(losses & 1) && !sentinel_is_lost();
 }
 
 bool descriptors_are_lost(void)
 {
-    if (sentinel_is_lost(sentinel, &sentinel_is) || sentinel_is_lost(other_end, &other_is))
-        gone = true;
-    return gone;
+    bool other_is_lost = other_end >= 0 && !is_the_same(other_end, &other_is);
+
+    if (!(losses & 1) && (sentinel_is_lost() || other_is_lost))
+        losses += 3;
+    return losses & 1;
 }
 
 int descriptors_sentinel(void)

@@ -20,10 +20,14 @@ void descriptors_close(void);
 void descriptors_leave(void);
 int descriptors_renew(void);
 
-/* Looks: a system call. It may say false beside the calls above; descriptors_are_lost() is sure, excludes them, and
- * what it finds stays until the next descriptors_open(). */
+/* Looks: a system call. descriptors_are_lost() looks at both ends, excludes the calls above, and what it finds stays
+ * until the next descriptors_open(). */
 bool descriptors_are_ours(void);
 bool descriptors_are_lost(void);
+
+/* How many losses there have been: for who has descriptors without being a user, and may have made them before the
+ * first user, or after a loss. They are ours as long as the number is the same. */
+unsigned descriptors_losses(void);
 
 /* For poll(2), with no events: something happens to it when the program has closed it. */
 int descriptors_sentinel(void);

@@ -31,10 +31,18 @@ uint64_t reactor_now_us(void)
     return reactor_now_ns() / 1000;
 }
 
-/* Streams may be opened after the program has closed the descriptors of all contexts. */
+uint64_t reactor_tick_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* Streams may be opened before the first context, and after the program has closed the descriptors of all. */
 static bool reactor_is_ours(const struct reactor *reactor)
 {
-    return !reactor->is_guarded || descriptors_are_ours();
+    return descriptors_losses() == reactor->losses;
 }
 
 /* --- timers: a binary heap, earliest first ------------------------------------------------------------------- */
@@ -338,6 +346,7 @@ static void close_descriptor(const struct reactor *reactor, _Atomic int *fd)
 int reactor_init(struct reactor *reactor)
 {
     *reactor = (struct reactor){.armed_us = UINT64_MAX, .parents_fd = -1};
+    reactor->losses = descriptors_losses();
     reactor->is_guarded = descriptors_sentinel() >= 0 && descriptors_are_ours();
     pthread_mutex_init(&reactor->timer_lock, NULL);
     return open_descriptors(reactor);

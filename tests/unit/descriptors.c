@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* descriptors.c - whose the library's descriptors are, before the first user, beside users that come and go, after a
+ * loss, and in a child. */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loop/descriptors.h"
+#include "tests/lib/engine.h"
+
+static bool hangs_up(int fd)
+{
+    struct pollfd what = {.fd = fd};
+
+    return poll(&what, 1, 0) != 0;
+}
+
+static ino_t sentinel_inode(void)
+{
+    struct stat about;
+
+    assert_int_equal(fstat(descriptors_sentinel(), &about), 0);
+    return about.st_ino;
+}
+
+/* The number of losses is the same before and after one is noticed, and after a new sentinel was made. */
+static void losses(void **state)
+{
+    unsigned before = descriptors_losses();
+
+    (void)state;
+    assert_int_equal(descriptors_open(), 0);
+    assert_int_equal(descriptors_losses(), before);
+    for (unsigned lost = 1; lost < 4; lost++) {
+        close(descriptors_sentinel());
+        assert_false(descriptors_are_ours());
+        assert_int_equal(descriptors_losses(), before + lost);
+        assert_true(descriptors_are_lost());
+        assert_true(descriptors_are_lost());
+        assert_int_equal(descriptors_losses(), before + lost);
+        assert_int_equal(descriptors_open(), 0);
+        assert_true(descriptors_are_ours());
+        assert_int_equal(descriptors_losses(), before + lost);
+    }
+    for (unsigned users = 0; users < 4; users++)
+        descriptors_close();
+    assert_int_equal(descriptors_sentinel(), -1);
+    assert_true(descriptors_are_ours());
+}
+
+/* A child that has left its copy to the parent makes a sentinel of its own, which does not go with the parent. */
+static void own_of_a_child(void **state)
+{
+    ino_t parents;
+    int other;
+
+    (void)state;
+    assert_int_equal(descriptors_open(), 0);
+    parents = sentinel_inode();
+    other = dup(descriptors_sentinel());
+    descriptors_leave();
+    assert_true(hangs_up(other)); /* no parent has the other end here */
+    assert_int_equal(descriptors_open(), 0);
+    assert_int_not_equal(sentinel_inode(), parents);
+    assert_false(hangs_up(descriptors_sentinel()));
+    close(other);
+    descriptors_close();
+    descriptors_close();
+}
+
+enum { ROUNDS = 5000 };
+
+static atomic_int rounds;
+
+static void *come_and_go(void *arg)
+{
+    (void)arg;
+    for (; rounds < ROUNDS; rounds++) {
+        assert_int_equal(descriptors_open(), 0);
+        descriptors_close();
+    }
+    return NULL;
+}
+
+static void beside_others(void **state)
+{
+    pthread_t other;
+    unsigned wrong = 0, before = descriptors_losses();
+
+    (void)state;
+    assert_int_equal(pthread_create(&other, NULL, come_and_go, NULL), 0);
+    while (rounds < ROUNDS)
+        wrong += !descriptors_are_ours() || descriptors_losses() != before;
+    pthread_join(other, NULL);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses),
+        cmocka_unit_test(own_of_a_child),
+        cmocka_unit_test(beside_others),
+    };
+
+    return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
+}
