@@ -4,8 +4,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-mapfile -t all < <(git ls-files -co --exclude-standard 2>/dev/null | sort -u | while read -r f; do [ ! -f "$f" ] || echo "$f"; done)
-[ ${#all[@]} -gt 0 ] || mapfile -t all < <(find . \( -path ./build -o -path ./.git \) -prune -o -type f -printf '%P\n')
+mapfile -d '' -t all < <(git ls-files -zco --exclude-standard 2>/dev/null | sort -zu | while IFS= read -rd '' f; do [ ! -f "$f" ] || printf '%s\0' "$f"; done)
+[ ${#all[@]} -gt 0 ] || mapfile -d '' -t all < <(find . \( -path ./build -o -path ./.git \) -prune -o -type f -printf '%P\0')
 only() { # PATTERN: the files whose name matches
     printf '%s\n' "${all[@]}" | grep -E "$1"
 }
@@ -31,12 +31,13 @@ licences() {
         END { for (i = 1; i < ARGC; i++) if (!ok[ARGV[i]]) { print ARGV[i] ": no SPDX line at its top"; bad = 1 } exit bad }' "${licensed[@]}"
 }
 
-# What is not text is test data; anything else was left behind by accident. An empty file is text.
+# What is not text is test data; anything else was left behind by accident.
 texts() {
     local file bad=0
-    while read -r file; do
-        [ ! -s "$file" ] || grep -qI '' "$file" || { echo "$file: not text, and no test data"; bad=1; }
-    done < <(printf '%s\n' "${all[@]}" | grep -vE '^(fuzz/corpus|tests/captures)/')
+    while IFS= read -rd '' file; do
+        iconv -f utf-8 -t utf-8 "$file" >/dev/null 2>&1 && ! LC_ALL=C grep -qaP '\x00' "$file" ||
+            { echo "$file: not text, and no test data"; bad=1; }
+    done < <(printf '%s\0' "${all[@]}" | grep -zvE '^(fuzz/corpus|tests/captures)/')
     return $bad
 }
 
