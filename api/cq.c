@@ -13,6 +13,8 @@
 
 enum {
     CQE_MAX = 1 << 20,
+    INSIST_EVERY =
+        1024,       /* of the polls that leave the loop to a thread that waits for it, this one tries all the same */
     LOOK_EVERY = 4, /* of the empty polls of one that posts meanwhile, each of this number asks the sockets */
 };
 
@@ -177,6 +179,18 @@ static struct loop *loop_to_drive(struct rddp_cq *cq)
     return &cq->context->loop[__builtin_ctzll(loops)];
 }
 
+/* Without a thread none but polls asks the sockets, and a program that polls now and then may always find something.
+ * Returns whether the clock has ticked since the answer was yes. */
+static bool has_ticked(struct rddp_cq *cq)
+{
+    uint64_t now_us = cq->context->manual ? reactor_tick_us() : 0;
+
+    if (atomic_load_explicit(&cq->tick_us, memory_order_relaxed) == now_us)
+        return false;
+    atomic_store_explicit(&cq->tick_us, now_us, memory_order_relaxed);
+    return true;
+}
+
 /* A poller that finds nothing twice, and has posted nothing in between, waits for what it has posted: deferred
  * doorbells are rung. One that posts and polls in turn collects more. It asks the sockets only now and then, since that
  * costs as much as several posts. Returns whether it does now. */
@@ -189,7 +203,7 @@ static bool ring_deferred(struct rddp_cq *cq)
         atomic_store_explicit(&cq->seen, posts, memory_order_relaxed);
         passed = atomic_load_explicit(&cq->passed, memory_order_relaxed) + 1;
         atomic_store_explicit(&cq->passed, passed, memory_order_relaxed);
-        return passed % LOOK_EVERY == 0;
+        return passed % LOOK_EVERY == 0 || has_ticked(cq);
     }
     for (; loops; loops &= loops - 1) {
         struct loop *loop = &cq->context->loop[__builtin_ctzll(loops)];
@@ -215,13 +229,23 @@ static void end_if_cut(struct loop *loop)
         (void)context_close_down(loop->context);
 }
 
-/* Behind a thread that waits for the lock: pollers come again at once, and would keep it out. */
+/* Whoever waits for the lock and pollers, who come again at once, take turns: none keeps the others out. Nor does a
+ * thread that waits and does not run. */
 static bool loop_try_politely(struct loop *loop)
 {
-    return !atomic_load_explicit(&loop->wanted, memory_order_relaxed) && loop_trylock(loop);
+    bool is_turn = atomic_load_explicit(&loop->polled.is_turn, memory_order_relaxed);
+
+    if (atomic_load_explicit(&loop->wanted, memory_order_relaxed) && !is_turn && ++loop->polled.kept_out % INSIST_EVERY)
+        return false;
+    if (!loop_trylock(loop))
+        return false;
+    if (is_turn)
+        atomic_store_explicit(&loop->polled.is_turn, false, memory_order_relaxed);
+    return true;
 }
 
-/* A poller that finds the CQ empty does the work itself, unless another thread has locked the loop or waits to. */
+/* A poller that finds the CQ empty does the work itself, unless another thread has locked the loop or it is the turn of
+ * one that waits to. */
 int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
 {
     int error = context_enter(cq->context);
@@ -234,12 +258,13 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
         return -EINVAL;
     atomic_store_explicit(&cq->polls, atomic_load_explicit(&cq->polls, memory_order_relaxed) + 1, memory_order_relaxed);
     got = cq_poll(&cq->cq, wc, (uint32_t)n);
-    if (!got && n && ring_deferred(cq) && loop_try_politely(loop = loop_to_drive(cq))) {
+    if (n && (got ? has_ticked(cq) : ring_deferred(cq)) && loop_try_politely(loop = loop_to_drive(cq))) {
         note_poll(cq, loop);
         loop_poll(loop);
         loop_unlock(loop);
         end_if_cut(loop);
-        got = cq_poll(&cq->cq, wc, (uint32_t)n);
+        if (!got)
+            got = cq_poll(&cq->cq, wc, (uint32_t)n);
     }
     if (!got && n)
         pthread_testcancel(); /* nothing is held, and nothing lost */

@@ -136,8 +136,8 @@ static bool is_sane(const void *addr, size_t length, unsigned access)
     return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length || access & RDDP_ACCESS_ON_DEMAND);
 }
 
-/* Enters a copy of `region`, which is filled in except for its key. Returns 0 and the copy, or a negative errno: nothing
- * has changed. */
+/* Enters a copy of `region`, which is filled in except for its key. Returns 0 and the copy, or a negative errno:
+ * nothing has changed. */
 static int memory_enter(struct rddp_context *context, const struct mr *region, struct mr **mr)
 {
     int error = context_enter(context);

@@ -62,6 +62,7 @@ void loop_lock(struct loop *loop)
     atomic_fetch_add_explicit(&loop->wanted, 1, memory_order_relaxed);
     pthread_mutex_lock(&loop->lock);
     atomic_fetch_sub_explicit(&loop->wanted, 1, memory_order_relaxed);
+    atomic_store_explicit(&loop->polled.is_turn, true, memory_order_relaxed);
     cancel_hold();
 }
 

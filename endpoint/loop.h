@@ -49,11 +49,13 @@ struct doorbell_batch {
     unsigned idle_looks; /* of the loop's thread: looks in a row that found nothing deferred */
 };
 
-/* What a poller that drives a loop leaves for its thread. */
+/* What a poller that drives a loop leaves for its thread, and its turns with threads that wait for the loop. */
 struct poll_seen {
-    _Atomic uint64_t us;      /* when it last asked the sockets */
-    _Atomic bool lasts;       /* it is still doing so */
-    _Atomic uint32_t armings; /* the context's, when a CQ that was not armed was last polled in vain */
+    _Atomic uint64_t us;       /* when it last asked the sockets */
+    _Atomic bool lasts;        /* it is still doing so */
+    _Atomic uint32_t armings;  /* the context's, when a CQ that was not armed was last polled in vain */
+    _Atomic bool is_turn;      /* a thread that waited has had the loop lock since the last poll: the next goes first */
+    _Atomic uint32_t kept_out; /* polls that left the lock to a thread that waits */
 };
 
 /* What a poller asks next: all sockets, or the one that spoke last. */

@@ -90,12 +90,13 @@ struct rddp_cq {
     void *user;
     struct reporter reporter; /* of the channel */
     struct async_source async;
-    _Atomic uint64_t loops;  /* a bit for each loop with a connection that completes here now or did before */
-    _Atomic uint32_t turns;  /* selects the loop that the next poll drives */
-    _Atomic uint32_t polls;  /* how often it was polled */
-    _Atomic uint32_t posts;  /* that deferred their doorbell, of queue pairs whose Sends complete here */
-    _Atomic uint32_t seen;   /* `posts` when it was last found empty */
-    _Atomic uint32_t passed; /* polls that found it empty beside such posts */
+    _Atomic uint64_t loops;   /* a bit for each loop with a connection that completes here now or did before */
+    _Atomic uint32_t turns;   /* selects the loop that the next poll drives */
+    _Atomic uint32_t polls;   /* how often it was polled */
+    _Atomic uint32_t posts;   /* that deferred their doorbell, of queue pairs whose Sends complete here */
+    _Atomic uint32_t seen;    /* `posts` when it was last found empty */
+    _Atomic uint32_t passed;  /* polls that found it empty beside such posts */
+    _Atomic uint64_t tick_us; /* without a thread: when a poll asked the sockets because the clock had ticked */
 };
 
 struct rddp_srq {

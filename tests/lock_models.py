@@ -301,6 +301,19 @@ def waiters(locked=True, looks_again=True):
                  lambda regs, last: "a loop waits beside a receive" if not regs[0]["p"] and not regs[1]["w"] else None)
 
 
+def replaced(waits=True, asks=True):
+    """A region takes the place of another under its key (memory_replace()), while a peer invalidates the key."""
+    peer = [("store", "reader", 1, "sc"), ("load", "slot", "new", "sc"), ("if", lambda r: not r["new"], 1),
+            ("change", "old valid", "_", 0, "sc"), ("if", lambda r: r["new"], 1), ("change", "new valid", "_", 0, "sc"),
+            ("store", "reader", 0, "rel")]
+    owner = [("store", "new valid", 1, "sc"), ("store", "slot", 1, "sc")]
+    if waits:
+        owner += [("wait", "reader", "_", "sc", lambda r, value: not value)]
+    if asks:
+        owner += [("change", "old valid", "was", 0, "sc"), ("if", lambda r: not r["was"], 1), ("store", "new valid", 0, "sc")]
+    return Model({"reader": 0, "slot": 0, "old valid": 1, "new valid": 0}, [peer, owner],
+                 lambda regs, last: "a key is valid that was invalidated" if last["new valid"] else None)
+
 
 def resting(parked=False, says_first=True, rouses=True, locked=True):
     """A poller, which drives the loop, takes a link out of the epoll set; who wants to sleep there counts as a sleeper, then puts
@@ -318,7 +331,7 @@ def resting(parked=False, says_first=True, rouses=True, locked=True):
 
 
 HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish(), places(), waiters(),
-         resting(), resting(parked=True))
+         replaced(), resting(), resting(parked=True))
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
     "a look-up that may be older than the entry": epochs(look="acq"),
@@ -348,6 +361,8 @@ FAILS = {
     "a request posted without release": places(posts="rlx"),
     "a waiter noted without the lock": waiters(locked=False),
     "a poster that looks for waiters first": waiters(looks_again=False),
+    "a region that does not wait for who found the one before": replaced(waits=False),
+    "a region that does not ask whether the one before is valid": replaced(asks=False),
     "a sleeper that counts after it put the link back": resting(says_first=False),
     "a sleeper that does not put the link back": resting(rouses=False),
     "a link that is put back without the lock": resting(locked=False),
@@ -359,7 +374,7 @@ CODE = {
     "core/epoch.c": ["atomic_store(&reader->epoch, atomic_load(&epochs->now));", "return atomic_fetch_add(&epochs->now, 1) + 1;",
                      "uint64_t entered = atomic_load(&epochs->reader[i].epoch);",
                      "atomic_store_explicit(&reader->epoch, 0, memory_order_release);"],
-    "core/mr.c": ["return atomic_load(&slots->slot[i].mr);", "atomic_store(&slot->mr, NULL);",
+    "core/mr.c": ["return atomic_load(&slots->slot[i].mr);", "atomic_store(&slot->mr, NULL);", "atomic_store(&slot->mr, mr);",
                   "atomic_store_explicit(&slot->key, key, memory_order_release);",
                   "(found = atomic_load_explicit(&slots->slot[i].key, memory_order_acquire)) != key) {",
                   "if (!mr || !mr_is_valid(mr) || (mr->kind != MR_REGION && !window_allows(mr, key, rights)))",
@@ -367,6 +382,7 @@ CODE = {
                   "    window->retired = epoch_advance(&table->epochs);"],
     "core/mw.c": ["window->key = bind->key;\n    window->valid = region;",
                   "if (!epoch_is_over(&table->epochs, window->retired) || window->sending)\n        return FAULT_NOT_NOW;"],
+    "api/memory.c": ["wait_for_lookups(context);\n    if (!atomic_exchange(&before->valid, false))\n        (*mr)->valid = false;"],
     "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
     "endpoint/endpoint.c": ["loop_has_sleepers(loop) || (!loop->resting && !descriptors_are_ours()) ||\n"
                             "        endpoint->kind->stay_out(endpoint, true))\n        return;\n"

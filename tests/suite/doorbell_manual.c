@@ -271,24 +271,58 @@ static void another_thread_sleeps(void **state)
     pthread_join(sleeper, NULL);
 }
 
-/* Threads that poll an empty CQ come again at once: one that waits for the loop lock goes first. */
+/* A message waits in the socket, and no poll has seen it. */
+static void have_message(void)
+{
+    manual_send(&there, &here);
+    while (!reactor_sleep(&here.context->loop->reactor, -1))
+        continue;
+}
+
+/* Threads that poll an empty CQ come again at once: one that waits for the loop lock goes first. But if it never has
+ * the lock, or threads wait for it all the time, polls go on. */
 static void polls_let_others_in(void **state)
 {
-    atomic_uint *wanted = &here.context->loop->wanted;
+    enum { INSIST_EVERY = 1024 };
+    struct loop *loop = here.context->loop;
     struct rddp_wc wc;
 
     (void)state;
     post_one(false); /* the initiator speaks first */
-    manual_send(&there, &here);
-    while (!reactor_sleep(&here.context->loop->reactor, -1))
-        continue;
-    atomic_fetch_add(wanted, 1);
-    for (int i = 0; i < TRIES; i++)
+    have_message();
+    loop->wanted++;
+    loop->polled.is_turn = false;
+    loop->polled.kept_out = 0;
+    for (int i = 1; i < INSIST_EVERY; i++)
         assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
-    atomic_fetch_sub(wanted, 1);
-    while (rddp_poll_cq(here.cq, 1, &wc) != 1)
-        continue;
+    assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 1);
+    loop->wanted--;
+    have_message();
+    loop_lock(loop); /* one of those who wait */
+    loop_unlock(loop);
+    loop->wanted++;
+    assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 1);
     assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    have_message();
+    assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 0);
+    loop->wanted--;
+}
+
+/* Who polls now and then, and finds something each time, has its sockets asked, too. */
+static void polls_that_find(void **state)
+{
+    struct rddp_wc wc = {0};
+
+    (void)state;
+    post_one(false);
+    have_message();
+    for (int ms = 0; ms < PAIR_WAIT_MS && wc.opcode != RDDP_WC_RECV; ms++) {
+        post_one(true);
+        poll(NULL, 0, 1);
+        assert_int_equal(rddp_poll_cq(here.cq, 1, &wc), 1);
+        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+    }
+    assert_int_equal(wc.opcode, RDDP_WC_RECV);
 }
 
 int main(void)
@@ -304,6 +338,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(at_the_descriptor, set_up, manual_close),
         cmocka_unit_test_setup_teardown(another_thread_sleeps, set_up, manual_close),
         cmocka_unit_test_setup_teardown(polls_let_others_in, set_up, manual_close),
+        cmocka_unit_test_setup_teardown(polls_that_find, set_up, manual_close),
     };
 
     return cmocka_run_group_tests_name("doorbell_manual", tests, NULL, NULL);
