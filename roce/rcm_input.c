@@ -119,7 +119,7 @@ static struct rcm_conn *unless_rested(struct rcm *cm, struct rcm_conn *conn)
 static void receive_req(struct rcm *cm)
 {
     const struct rcm_message *m = &cm->received;
-    struct rcm_conn *conn = unless_rested(cm, rcm_by_remote(cm, &cm->received_path, m->local_id, false));
+    struct rcm_conn *conn = rcm_by_remote(cm, &cm->received_path, m->local_id, false);
 
     if (conn) {
         request_again(cm, conn);
