@@ -349,6 +349,9 @@ own_tests_of_rdma_core() {
         ip address add 10.98.0.1/24 dev eth-matrix
         ip link set eth-peer up && ip link set eth-matrix up
     fi
+    # Those of rdma-core 56 ask rdma(8) first, which fails on a kernel without RDMA, and look into /sys if it names no device.
+    mkdir "$tmp/bin" && printf '#!/bin/sh\necho "[]"\n' >"$tmp/bin/rdma" && chmod +x "$tmp/bin/rdma"
+    local -x PATH=$tmp/bin:$PATH
     cp -r $folder "$tmp/tests" && find "$tmp/tests" -name '*.gz' -exec gunzip {} +
     alone "rdma-core's tests" "${RDDP_TOOL:?}" run --sysfs -- /usr/bin/python3 "$tmp/tests/run_tests.py" -v --dev $device
     [ "$code" = 0 ] || why="ends with $code"
