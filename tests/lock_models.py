@@ -301,18 +301,25 @@ def waiters(locked=True, looks_again=True):
                  lambda regs, last: "a loop waits beside a receive" if not regs[0]["p"] and not regs[1]["w"] else None)
 
 
-def replaced(waits=True, asks=True):
-    """A region takes the place of another under its key (memory_replace()), while a peer invalidates the key."""
-    peer = [("store", "reader", 1, "sc"), ("load", "slot", "new", "sc"), ("if", lambda r: not r["new"], 1),
-            ("change", "old valid", "_", 0, "sc"), ("if", lambda r: r["new"], 1), ("change", "new valid", "_", 0, "sc"),
+def replaced(invalidates=False, waits=True, asks=True):
+    """A region takes the place of another under its key (memory_replace()), while a peer writes by it, or invalidates it."""
+    if invalidates:
+        use = [("change", "old valid", "_", 0, "sc"), ("if", lambda r: r["new"], 1), ("change", "new valid", "_", 0, "sc")]
+    else:
+        use = [("load", "old valid", "valid", "sc")]
+    peer = [("store", "reader", 1, "sc"), ("load", "slot", "new", "sc"), ("if", lambda r: not r["new"], 1), *use,
             ("store", "reader", 0, "rel")]
     owner = [("store", "new valid", 1, "sc"), ("store", "slot", 1, "sc")]
     if waits:
         owner += [("wait", "reader", "_", "sc", lambda r, value: not value)]
     if asks:
         owner += [("change", "old valid", "was", 0, "sc"), ("if", lambda r: not r["was"], 1), ("store", "new valid", 0, "sc")]
-    return Model({"reader": 0, "slot": 0, "old valid": 1, "new valid": 0}, [peer, owner],
-                 lambda regs, last: "a key is valid that was invalidated" if last["new valid"] else None)
+
+    def bad(regs, last):
+        if invalidates and last["new valid"]:
+            return "a key is valid that was invalidated"
+        return "a peer that may write was refused" if not regs[0].get("valid", 1) else None
+    return Model({"reader": 0, "slot": 0, "old valid": 1, "new valid": 0}, [peer, owner], bad)
 
 
 def resting(parked=False, says_first=True, rouses=True, locked=True):
@@ -331,7 +338,7 @@ def resting(parked=False, says_first=True, rouses=True, locked=True):
 
 
 HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish(), places(), waiters(),
-         replaced(), resting(), resting(parked=True))
+         replaced(), replaced(invalidates=True), resting(), resting(parked=True))
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
     "a look-up that may be older than the entry": epochs(look="acq"),
@@ -361,8 +368,9 @@ FAILS = {
     "a request posted without release": places(posts="rlx"),
     "a waiter noted without the lock": waiters(locked=False),
     "a poster that looks for waiters first": waiters(looks_again=False),
-    "a region that does not wait for who found the one before": replaced(waits=False),
-    "a region that does not ask whether the one before is valid": replaced(asks=False),
+    "a region that does not wait for who writes to the one before": replaced(waits=False),
+    "a region that does not wait for who invalidates the one before": replaced(invalidates=True, waits=False),
+    "a region that does not ask whether the one before is valid": replaced(invalidates=True, asks=False),
     "a sleeper that counts after it put the link back": resting(says_first=False),
     "a sleeper that does not put the link back": resting(rouses=False),
     "a link that is put back without the lock": resting(locked=False),
