@@ -327,7 +327,7 @@ static int describe_change(const struct rddp_mr *mr, unsigned changes, struct rd
 
 int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void *addr, size_t length, unsigned access)
 {
-    struct mr region, *before = mr->mr, *after;
+    struct mr region, *before = mr->mr, *after = NULL;
     int error = describe_change(mr, changes, pd, addr, length, access, &region);
 
     if (!error && !mr_close(before))

@@ -106,7 +106,7 @@ int descriptors_renew(void)
     return open_sentinel();
 }
 
-/* Looks again if the sentinel changed meanwhile; not for ever, since a thread that changes it may have to wait. */
+/* Looks again if the sentinel changed meanwhile. Not without end, since a thread that changes it may have to wait. */
 static bool sentinel_is_lost(void)
 {
     enum { LOOKS = 1000 };

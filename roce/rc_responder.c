@@ -20,7 +20,7 @@ void rc_responder_init(struct rc_responder *s, const struct rc_responder_attr *a
     assert(attr->reads <= RC_READS_MAX);
     *s = (struct rc_responder){
         .attr = *attr, .expected = psn_first(attr->psn), .answers = buffer, .mask = ring_slots(attr->reads) - 1};
-    s->not_ready_at = UINT64_MAX;
+    s->not_ready.at = UINT64_MAX;
     s->acked = s->expected;
     s->kept.pool = attr->pool;
     s->again = s->answers + s->mask + 1;
@@ -294,18 +294,19 @@ static uint8_t rnr_code(struct rc_responder *s)
 {
     enum { FOURFOLD = 4, LONGEST = 0 };
     unsigned code = s->attr.rnr_timer & AETH_VALUE;
+    struct rc_not_ready *seen = &s->not_ready;
 
-    s->waits = s->not_ready_at == s->expected ? s->waits + 1 : 0;
-    s->not_ready_at = s->expected;
+    seen->waits = seen->at == s->expected ? seen->waits + 1 : 0;
+    seen->at = s->expected;
     if (!s->attr.rnr_tries || code == LONGEST)
         return (uint8_t)code;
-    code += FOURFOLD * (s->waits < AETH_VALUE ? s->waits : AETH_VALUE);
-    return code > AETH_VALUE || s->waits + 1 >= s->attr.rnr_tries ? LONGEST : (uint8_t)code;
+    code += FOURFOLD * (seen->waits < AETH_VALUE ? seen->waits : AETH_VALUE);
+    return code > AETH_VALUE || seen->waits + 1 >= s->attr.rnr_tries ? LONGEST : (uint8_t)code;
 }
 
 void rc_responder_not_ready(struct rc_responder *s)
 {
-    s->not_ready++;
+    s->not_ready.count++;
     give_nak(s, AETH_RNR_NAK | rnr_code(s));
 }
 
@@ -316,7 +317,7 @@ void rc_responder_postpone(struct rc_responder *s)
 
 void rc_responder_skip(struct rc_responder *s)
 {
-    s->not_ready++;
+    s->not_ready.count++;
     s->inside = false;
     s->expected++;
 }

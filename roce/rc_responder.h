@@ -54,6 +54,13 @@ enum rc_verdict {
     RC_DISCARD, /* of an unreliable connection: what arrived of the last message is void; then look again */
 };
 
+/* The peer's messages that found no receive. */
+struct rc_not_ready {
+    uint64_t count;
+    uint64_t at;    /* the position of the last one, */
+    uint32_t waits; /* and how often the peer has been told to wait there before */
+};
+
 /* How the peer comes back to a gap. */
 struct rc_back {
     bool came;          /* it did, with the packet that was taken last */
@@ -80,9 +87,8 @@ struct rc_responder {
     bool nak_due;        /* answer with `syndrome` at `nak` */
     uint8_t syndrome;
     uint64_t nak;
-    bool ack_due;              /* acknowledge now */
-    uint64_t not_ready_at;     /* where the peer found no receive last, */
-    uint32_t waits;            /* and how often it has been told to wait there before */
+    bool ack_due; /* acknowledge now */
+    struct rc_not_ready not_ready;
     uint64_t acked;            /* position behind the newest packet that was acknowledged */
     uint64_t ack_us;           /* acknowledge then at the latest; 0: nothing is owed */
     uint64_t held_us;          /* what is due waits until then for an answer that it can leave with; 0: it does not */
@@ -93,7 +99,7 @@ struct rc_responder {
     uint32_t answer_head, answer_tail; /* free-running */
     uint32_t again_head, again_tail;
     uint32_t result_head;
-    uint64_t duplicates, gaps, not_ready; /* counters */
+    uint64_t duplicates, gaps; /* counters */
 };
 
 /* `buffer` has rc_responder_size() octets, zeroed and aligned for any type; it stays the caller's. */

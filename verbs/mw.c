@@ -42,8 +42,8 @@ int mw_dealloc(struct ibv_mw *ibv)
     return 0;
 }
 
-/* Without a region nothing is bound any more. What a window may grant is checked when the request is executed. It grants
- * rights to peers alone, so LOCAL_WRITE, which programs give it as they give it to regions, says nothing. */
+/* Without a region nothing is bound any more. What a window may grant is checked when the request is executed. It
+ * grants rights to peers alone, so LOCAL_WRITE, which programs give it as they give it to regions, says nothing. */
 static void mw_describe(struct rddp_mw_bind *to, const struct ibv_mw_bind_info *from)
 {
     *to = (struct rddp_mw_bind){.addr = from->addr,

@@ -123,8 +123,8 @@ RDDP_API int rddp_dealloc_pd(struct rddp_pd *pd); /* -EBUSY: a region, window, S
  *
  * With RDDP_ACCESS_ON_DEMAND the memory need not be there and is not looked at: see enum rddp_access. NULL may have a
  * length, and NULL with SIZE_MAX are all addresses of the process, with these rights for all that know the key. EINVAL:
- * also with RDDP_ACCESS_STABLE or _VOLATILE; EOPNOTSUPP: the kernel does not let the process call process_vm_readv() and
- * process_vm_writev() for itself (a filter of system calls, such as a container's). */
+ * also with RDDP_ACCESS_STABLE or _VOLATILE; EOPNOTSUPP: the kernel does not let the process call process_vm_readv()
+ * and process_vm_writev() for itself (a filter of system calls, such as a container's). */
 RDDP_API struct rddp_mr *rddp_reg_mr(struct rddp_pd *pd, void *addr, size_t length, unsigned access);
 
 /* Like rddp_reg_mr(), but remote addresses, and rddp_sge.addr here, begin at `iova` instead of `addr`. EINVAL: also

@@ -286,7 +286,7 @@ struct rddp_ib_counters roce_pair_counters(const struct endpoint_roce *e)
         .not_ready = pair->requester.counters.not_ready,
         .duplicates = pair->responder.duplicates,
         .gaps = pair->responder.gaps,
-        .not_ready_here = pair->responder.not_ready,
+        .not_ready_here = pair->responder.not_ready.count,
         .wrong_icrc = e->wrong_icrc,
         .wrong_peer = e->wrong_peer,
     };

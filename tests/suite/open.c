@@ -406,11 +406,16 @@ static void fork_without_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_descriptors),  cmocka_unit_test(without_memory),
-        cmocka_unit_test(without_a_thread),     cmocka_unit_test(numbers_come_round),
-        cmocka_unit_test(loop_limits),          cmocka_unit_test(spin_limits),
-        cmocka_unit_test(fork_from_inside),     cmocka_unit_test(fork_as_all_is_closed),
-        cmocka_unit_test(fork_without_threads), cmocka_unit_test(fork_without_descriptors),
+        cmocka_unit_test(without_descriptors),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(without_a_thread),
+        cmocka_unit_test(numbers_come_round),
+        cmocka_unit_test(loop_limits),
+        cmocka_unit_test(spin_limits),
+        cmocka_unit_test(fork_from_inside),
+        cmocka_unit_test(fork_as_all_is_closed),
+        cmocka_unit_test(fork_without_threads),
+        cmocka_unit_test(fork_without_descriptors),
         cmocka_unit_test(progress_when_all_is_closed),
     };
 

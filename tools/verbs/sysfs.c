@@ -160,7 +160,7 @@ static int show_gids(void)
     int (*get)(unsigned index, uint8_t gid[16], unsigned *interface) = NULL;
     char folder[PATH_MAX], path[PATH_MAX + 64], name[IF_NAMESIZE], text[8 * 5];
     unsigned interface = 0, end = 0;
-    bool is_alone = true; /* loopback */
+    bool is_alone = true;               /* loopback */
     _Alignas(uint64_t) uint8_t gid[16]; /* a union ibv_gid, which has words */
     void *library;
     int error = 0;
