@@ -114,22 +114,26 @@ static bool sentinel_is_lost(void)
     for (int i = 0; i < LOOKS; i++) {
         unsigned before = changes;
         int fd = sentinel;
+        bool is_lost = fd >= 0 && !is_the_same(fd, &sentinel_is);
 
-        if (fd < 0 || is_the_same(fd, &sentinel_is))
-            return false;
         if (!(before & 1) && changes == before)
-            return true;
+            return is_lost;
         if (before & 1)
             sched_yield();
     }
     return false;
 }
 
+/* Others may notice the loss that this sees, and make a new sentinel. */
 unsigned descriptors_losses(void)
 {
-    unsigned noticed = losses;
+    unsigned noticed, count;
 
-    return noticed / 2 + (!(noticed & 1) && sentinel_is_lost());
+    do {
+        noticed = losses;
+        count = noticed / 2 + (!(noticed & 1) && sentinel_is_lost());
+    } while (losses != noticed);
+    return count;
 }
 
 bool descriptors_are_ours(void)

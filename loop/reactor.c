@@ -40,7 +40,7 @@ uint64_t reactor_tick_us(void)
 }
 
 /* Streams may be opened before the first context, and after the program has closed the descriptors of all. */
-static bool reactor_is_ours(const struct reactor *reactor)
+bool reactor_is_ours(const struct reactor *reactor)
 {
     return descriptors_losses() == reactor->losses;
 }

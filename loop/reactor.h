@@ -65,6 +65,9 @@ void reactor_fini(struct reactor *reactor);
  * changes them. Timers remain set. */
 void reactor_leave(struct reactor *reactor);
 
+/* Are its descriptors, and others that were made with them, still the library's? A system call. */
+bool reactor_is_ours(const struct reactor *reactor);
+
 /* The program has closed the descriptors: forgets them, whatever has their numbers now. By the driver. */
 void reactor_forget_descriptors(struct reactor *reactor);
 

@@ -154,7 +154,7 @@ struct rddp_stream_net {
     uint32_t batch;                     /* packets that the last look found */
     uint64_t empty_us;                  /* when the device had none */
     bool is_watched, stays_watched;     /* by the loop; always, because the application has its descriptor */
-    bool is_gone;                       /* the device was removed */
+    bool is_gone;                       /* the device was removed, or the program has closed its descriptor */
     struct stream_guess guess;
     uint8_t packet[TUN_PACKET_MAX];
 };
@@ -164,8 +164,10 @@ static inline const struct stream_piece *stream_piece_at(const struct rddp_strea
     return &s->piece[(s->piece_head + i) & (STREAM_PIECES - 1)];
 }
 
-/* stream_net.c. stream_net_receive() reads and processes a batch of packets. stream_net_watch() makes packets wake the
+/* stream_net.c. stream_net_check() lets all streams fail if the program has closed the descriptors.
+ * stream_net_receive() reads and processes a batch of packets. stream_net_watch() makes packets wake the
  * loop; it returns 0, or an errno of reactor_watch(). */
+void stream_net_check(struct rddp_stream_net *net);
 void stream_net_receive(struct rddp_stream_net *net);
 int stream_net_watch(struct rddp_stream_net *net);
 

@@ -185,7 +185,7 @@ struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struc
     uint64_t now_us = reactor_now_us();
     int error = packet_name_of(&local, from, sizeof(struct sockaddr_in6)) ? -EINVAL : 0;
 
-    if (net->is_gone)
+    if (net->is_gone || !reactor_is_ours(&net->reactor))
         error = -ENODEV;
     if (!error && packet_name_of(&remote, to, sizeof(struct sockaddr_in6)))
         error = -EINVAL;

@@ -89,7 +89,7 @@ static void stream_net_settle_touched(struct rddp_stream_net *net)
     }
 }
 
-/* The TUN device was removed: all streams fail. */
+/* All streams fail. */
 static void stream_net_lose(struct rddp_stream_net *net)
 {
     if (net->is_watched)
@@ -100,6 +100,12 @@ static void stream_net_lose(struct rddp_stream_net *net)
         utcp_abort(&s->tcp);
         s->tcp.error = -ENODEV;
     }
+}
+
+void stream_net_check(struct rddp_stream_net *net)
+{
+    if (!net->is_gone && !reactor_is_ours(&net->reactor))
+        stream_net_lose(net);
 }
 
 void stream_net_receive(struct rddp_stream_net *net)
@@ -185,6 +191,8 @@ static int stream_net_init_host(struct rddp_stream_net *net)
 
 static void stream_net_fini(struct rddp_stream_net *net)
 {
+    bool is_ours = reactor_is_ours(&net->reactor);
+
     if (net->timer.fire)
         reactor_forget_timer(&net->reactor, &net->timer);
     if (net->is_watched)
@@ -192,7 +200,8 @@ static void stream_net_fini(struct rddp_stream_net *net)
     reactor_fini(&net->reactor);
     if (net->fd >= 0) {
         tun_put_back(&net->before);
-        close(net->fd);
+        if (is_ours)
+            close(net->fd);
     }
     free(net);
 }

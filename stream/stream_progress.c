@@ -24,6 +24,7 @@ static bool net_look(struct rddp_stream_net *net)
     bool called;
 
     net->batch = 0;
+    stream_net_check(net);
     if (!net->is_watched && !net->is_gone)
         stream_net_receive(net);
     called = reactor_run(&net->reactor, &no_waiters) || net->batch;

@@ -11,9 +11,10 @@ bool stream_loses(struct rddp_stream_net *net)
     return (net->random >> 33) % STREAM_CHANCES < net->attr.lose;
 }
 
+/* The device's number may be that of a file of the program. */
 void stream_send_packet(struct rddp_stream_net *net, const struct utcp_packet *p, uint32_t each)
 {
-    if (!stream_loses(net))
+    if (!stream_loses(net) && reactor_is_ours(&net->reactor))
         tun_send_packet(net->fd, p, each);
 }
 
