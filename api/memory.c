@@ -193,6 +193,7 @@ static int memory_replace(struct rddp_context *context, struct mr *before, const
     wait_for_lookups(context);
     if (!atomic_exchange(&before->valid, false))
         (*mr)->valid = false;
+    mr_give_back(before);
     memory_free(context, before);
     mr_give_back(*mr);
     return 0;

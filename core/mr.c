@@ -141,7 +141,8 @@ void mr_replace(struct mr_table *table, struct mr *before, struct mr *mr)
 
     assert(slot->mr == before && before->kind == MR_REGION && before->parts == MR_CLOSED);
     mr->key = before->key;
-    mr->valid = true;
+    mr_lend(before);
+    mr->valid = before->valid;
     mr_lend(mr);
     atomic_store(&slot->mr, mr);
 }

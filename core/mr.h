@@ -117,9 +117,10 @@ void mr_open(struct mr *mr);
  * invalid or a part itself. Remove the parts before their parent. */
 bool mr_part(struct mr *part, struct mr *parent, uint8_t *at, uint64_t length, unsigned access);
 
-/* Enters `mr` in place of `before`, a valid region without parts, under the same key: a look-up finds one of them. Who
- * has found `before` may go on, so it stays valid until its owner says otherwise. The new region counts as lent: call
- * mr_give_back() when `before` is out of use. The creator counts the region in pd->users. */
+/* Enters `mr` in place of `before`, a region without parts, under the same key: a look-up finds one of them. Who has
+ * found `before` may go on, so it stays as valid as it is until its owner says otherwise. Both count as lent, so that
+ * no invalidation is complete before it counts for `mr`: call mr_give_back() for `before` when it has no more readers,
+ * and for `mr` when that is settled. The creator counts the region in pd->users. */
 void mr_replace(struct mr_table *table, struct mr *before, struct mr *mr);
 
 /* Returns false if the region or its parent was invalidated. */

@@ -50,7 +50,7 @@ static struct mr *mw_region(const struct mr_table *table, const struct mr *windo
 static enum fault mw_open(struct mr *window, struct mr *region, uint64_t user, const struct rddp_mw_bind *to)
 {
     if (!is_joined(region))
-        return FAULT_LOCAL_KEY;
+        return FAULT_NOT_NOW; /* it changes, or goes */
     window->base = (uint8_t *)((uintptr_t)region->base + (to->addr - region->start));
     window->start = to->access & RDDP_ACCESS_ZERO_BASED ? 0 : to->addr;
     window->length = to->length;
@@ -66,14 +66,17 @@ static enum fault bind_claimed(struct mr_table *table, struct mr *window, uint64
 {
     bool is_of_qp = window->kind == MR_WINDOW_OF_QP, is_to_memory = bind->to.length;
     struct mr *region = is_to_memory ? mw_region(table, window, &bind->to) : NULL;
+    enum fault fault = FAULT_NONE;
 
     if (is_to_memory ? !region || (is_of_qp && window->valid) : is_of_qp)
         return FAULT_LOCAL_KEY;
     mr_unbind(table, window);
     if (!epoch_is_over(&table->epochs, window->retired) || window->sending)
         return FAULT_NOT_NOW;
-    if (region && mw_open(window, region, user, &bind->to))
-        return FAULT_LOCAL_KEY;
+    if (region)
+        fault = mw_open(window, region, user, &bind->to);
+    if (fault)
+        return fault;
     window->key = bind->key;
     window->valid = region;
     return FAULT_NONE;

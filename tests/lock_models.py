@@ -301,25 +301,32 @@ def waiters(locked=True, looks_again=True):
                  lambda regs, last: "a loop waits beside a receive" if not regs[0]["p"] and not regs[1]["w"] else None)
 
 
-def replaced(invalidates=False, waits=True, asks=True):
-    """A region takes the place of another under its key (memory_replace()), while a peer writes by it, or invalidates it."""
+def replaced(invalidates=False, lends=True, waits=True, asks=True):
+    """A region takes the place of another under its key (memory_replace()), while a peer writes by it; or invalidates it, and
+    writes by it once the invalidation is complete, which waits until what has the key is not lent."""
+    def not_lent(of, new):
+        return [("if", lambda r: r["new"] == new, 1), ("wait", f"{of} lent", "_", "sc", lambda r, value: not value)]
     if invalidates:
-        use = [("change", "old valid", "_", 0, "sc"), ("if", lambda r: r["new"], 1), ("change", "new valid", "_", 0, "sc")]
+        use = [("change", "old valid", "_", 0, "sc"), ("if", lambda r: r["new"], 1), ("change", "new valid", "_", 0, "sc"),
+               ("store", "reader", 0, "rel"), ("load", "slot", "new", "sc"), *not_lent("old", 0), *not_lent("new", 1),
+               ("load", "slot", "new", "sc"), ("if", lambda r: r["new"], 1), ("load", "new valid", "placed", "sc")]
     else:
-        use = [("load", "old valid", "valid", "sc")]
-    peer = [("store", "reader", 1, "sc"), ("load", "slot", "new", "sc"), ("if", lambda r: not r["new"], 1), *use,
-            ("store", "reader", 0, "rel")]
-    owner = [("store", "new valid", 1, "sc"), ("store", "slot", 1, "sc")]
+        use = [("load", "old valid", "valid", "sc"), ("store", "reader", 0, "rel")]
+    peer = [("store", "reader", 1, "sc"), ("load", "slot", "new", "sc"), ("if", lambda r: not r["new"], 1), *use]
+    owner = ([("store", "old lent", 1, "sc")] if lends else []) + [
+        ("load", "old valid", "is", "sc"), ("store", "new valid", lambda r, _: r["is"], "sc"), ("store", "new lent", 1, "sc"),
+        ("store", "slot", 1, "sc")]
     if waits:
         owner += [("wait", "reader", "_", "sc", lambda r, value: not value)]
     if asks:
         owner += [("change", "old valid", "was", 0, "sc"), ("if", lambda r: not r["was"], 1), ("store", "new valid", 0, "sc")]
+    owner += [("store", "old lent", 0, "sc"), ("store", "new lent", 0, "sc")]
 
     def bad(regs, last):
-        if invalidates and last["new valid"]:
+        if invalidates and (last["new valid"] or regs[0].get("placed")):
             return "a key is valid that was invalidated"
         return "a peer that may write was refused" if not regs[0].get("valid", 1) else None
-    return Model({"reader": 0, "slot": 0, "old valid": 1, "new valid": 0}, [peer, owner], bad)
+    return Model({"reader": 0, "slot": 0, "old valid": 1, "new valid": 0, "old lent": 0, "new lent": 0}, [peer, owner], bad)
 
 
 def resting(parked=False, says_first=True, rouses=True, locked=True):
@@ -371,6 +378,7 @@ FAILS = {
     "a region that does not wait for who writes to the one before": replaced(waits=False),
     "a region that does not wait for who invalidates the one before": replaced(invalidates=True, waits=False),
     "a region that does not ask whether the one before is valid": replaced(invalidates=True, asks=False),
+    "a region that does not keep invalidations of the one before": replaced(invalidates=True, lends=False),
     "a sleeper that counts after it put the link back": resting(says_first=False),
     "a sleeper that does not put the link back": resting(rouses=False),
     "a link that is put back without the lock": resting(locked=False),
@@ -382,7 +390,8 @@ CODE = {
     "core/epoch.c": ["atomic_store(&reader->epoch, atomic_load(&epochs->now));", "return atomic_fetch_add(&epochs->now, 1) + 1;",
                      "uint64_t entered = atomic_load(&epochs->reader[i].epoch);",
                      "atomic_store_explicit(&reader->epoch, 0, memory_order_release);"],
-    "core/mr.c": ["return atomic_load(&slots->slot[i].mr);", "atomic_store(&slot->mr, NULL);", "atomic_store(&slot->mr, mr);",
+    "core/mr.c": ["return atomic_load(&slots->slot[i].mr);", "atomic_store(&slot->mr, NULL);",
+                  "mr_lend(before);\n    mr->valid = before->valid;\n    mr_lend(mr);\n    atomic_store(&slot->mr, mr);",
                   "atomic_store_explicit(&slot->key, key, memory_order_release);",
                   "(found = atomic_load_explicit(&slots->slot[i].key, memory_order_acquire)) != key) {",
                   "if (!mr || !mr_is_valid(mr) || (mr->kind != MR_REGION && !window_allows(mr, key, rights)))",
@@ -390,7 +399,8 @@ CODE = {
                   "    window->retired = epoch_advance(&table->epochs);"],
     "core/mw.c": ["window->key = bind->key;\n    window->valid = region;",
                   "if (!epoch_is_over(&table->epochs, window->retired) || window->sending)\n        return FAULT_NOT_NOW;"],
-    "api/memory.c": ["wait_for_lookups(context);\n    if (!atomic_exchange(&before->valid, false))\n        (*mr)->valid = false;"],
+    "api/memory.c": ["wait_for_lookups(context);\n    if (!atomic_exchange(&before->valid, false))\n        (*mr)->valid = false;\n"
+                     "    mr_give_back(before);\n    memory_free(context, before);\n    mr_give_back(*mr);"],
     "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
     "endpoint/endpoint.c": ["loop_has_sleepers(loop) || (!loop->resting && !descriptors_are_ours()) ||\n"
                             "        endpoint->kind->stay_out(endpoint, true))\n        return;\n"

@@ -219,10 +219,16 @@ static void test_replace(void **state)
     assert_true(mr_is_lent(&table, 3));
     mr_give_back(&after);
     assert_false(mr_is_lent(&table, 3));
+    assert_int_equal(before.sending, 1); /* who has found it may be about to invalidate it */
+    mr_give_back(&before);
     assert_ptr_equal(mr_find(&table, 11), &beside);
     assert_int_equal(table.live, 2);
     assert_int_equal(table.used, 2);
-    mr_remove(&table, &after);
+    after.valid = false;
+    assert_true(mr_close(&after));
+    mr_replace(&table, &after, &before);
+    assert_int_equal(mr_check(&table, &pd, 3, 0, 8, 0, &at, NULL), FAULT_KEY);
+    mr_remove(&table, &before);
     assert_null(mr_find(&table, 3));
 }
 

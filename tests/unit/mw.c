@@ -209,7 +209,7 @@ static void not_to_what_goes(void **state)
     assert_false(mr_close(region)); /* it has a part */
     mr_unbind(&e.mrs, &first);
     assert_true(mr_close(region));
-    assert_int_equal(bind(&what), FAULT_LOCAL_KEY);
+    assert_int_equal(bind(&what), FAULT_NOT_NOW);
     mr_open(region);
     assert_int_equal(bind(&what), FAULT_NONE);
 }
