@@ -62,7 +62,9 @@ static void close_all(bool first)
     if (!are_whole(file))
         _exit(6);
     stream_path_close(&p);
-    _exit(are_whole(file) ? 0 : 7);
+    if (rddp_close(context))
+        _exit(7);
+    _exit(are_whole(file) ? 0 : 8);
 }
 
 static void run(bool first)

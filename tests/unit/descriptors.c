@@ -90,6 +90,10 @@ static void beside_others(void **state)
     unsigned wrong = 0, before = descriptors_losses();
 
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    print_message("cannot run here: one that looks at a descriptor races with one that closes it, and looks again\n");
+    skip();
+#endif
     assert_int_equal(pthread_create(&other, NULL, come_and_go, NULL), 0);
     while (rounds < ROUNDS)
         wrong += !descriptors_are_ours() || descriptors_losses() != before;
