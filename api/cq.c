@@ -13,9 +13,8 @@
 
 enum {
     CQE_MAX = 1 << 20,
-    INSIST_EVERY =
-        1024,       /* of the polls that leave the loop to a thread that waits for it, this one tries all the same */
-    LOOK_EVERY = 4, /* of the empty polls of one that posts meanwhile, each of this number asks the sockets */
+    INSIST_EVERY = 1024, /* of the polls that leave the loop to a thread that waits, each of this number tries */
+    LOOK_EVERY = 4,      /* of the empty polls of one that posts meanwhile, each of this number asks the sockets */
 };
 
 struct rddp_comp_channel *rddp_create_comp_channel(struct rddp_context *context)

@@ -136,17 +136,27 @@ static bool is_sane(const void *addr, size_t length, unsigned access)
     return length <= UINTPTR_MAX - (uintptr_t)addr && (addr || !length || access & RDDP_ACCESS_ON_DEMAND);
 }
 
-/* Enters a copy of `region`, which is filled in except for its key. Returns 0 and the copy, or a negative errno:
- * nothing has changed. */
-static int memory_enter(struct rddp_context *context, const struct mr *region, struct mr **mr)
+/* Makes a copy of `region` for the table. */
+static int memory_copy(struct rddp_context *context, const struct mr *region, struct mr **mr)
 {
     int error = context_enter(context);
-    void *old = NULL;
 
     *mr = error ? NULL : malloc(sizeof(**mr));
     if (!*mr)
         return error ? error : -ENOMEM;
     **mr = *region;
+    return 0;
+}
+
+/* Enters a copy of `region`, which is filled in except for its key. Returns 0 and the copy, or a negative errno:
+ * nothing has changed. */
+static int memory_enter(struct rddp_context *context, const struct mr *region, struct mr **mr)
+{
+    int error = memory_copy(context, region, mr);
+    void *old = NULL;
+
+    if (error)
+        return error;
     pthread_mutex_lock(&context->mrs_lock);
     error = memory_insert(context, *mr, &old);
     pthread_mutex_unlock(&context->mrs_lock);
@@ -180,12 +190,10 @@ static void memory_leave(struct rddp_context *context, struct mr *mr)
  * both. Who invalidates the key meanwhile may have found the old one, and then the new one is invalid, too. */
 static int memory_replace(struct rddp_context *context, struct mr *before, const struct mr *region, struct mr **mr)
 {
-    int error = context_enter(context);
+    int error = memory_copy(context, region, mr);
 
-    *mr = error ? NULL : malloc(sizeof(**mr));
-    if (!*mr)
-        return error ? error : -ENOMEM;
-    **mr = *region;
+    if (error)
+        return error;
     (*mr)->pd->users++;
     pthread_mutex_lock(&context->mrs_lock);
     mr_replace(&context->mrs, before, *mr);
@@ -335,7 +343,8 @@ int rddp_rereg_mr(struct rddp_mr *mr, unsigned changes, struct rddp_pd *pd, void
         error = -EBUSY;
     if (error)
         return error;
-    error = (keeps_key(before, &region) ? memory_replace : memory_renew)(mr->context, before, &region, &after);
+    error = keeps_key(before, &region) ? memory_replace(mr->context, before, &region, &after)
+                                       : memory_renew(mr->context, before, &region, &after);
     if (error)
         mr_open(before);
     else

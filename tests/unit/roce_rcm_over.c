@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* roce_rcm_over.c - connections that a peer asked for end, and their numbers are used again. */
-
 #include "tests/lib/rcm_world.h"
+
+/* The peer has left, and was answered. */
+static void peer_leaves(void)
+{
+    rcm_open(4);
+    rcm_is_established(false);
+    rcm_says_usual(RCM_DREQ);
+    rcm_hear(RCM_DREP);
+    rcm_expect(RCM_EVENT_DISCONNECTED);
+    rcm_expect_nothing();
+}
 
 /* ROCE-CM-07, ROCE-CM-08: the RTU is lost, and the peer's DREQ is the first that arrives */
 static void dreq_first(void **state)
@@ -24,12 +34,7 @@ static void dreq_first(void **state)
 static void disconnected(void **state)
 {
     (void)state;
-    rcm_open(4);
-    rcm_is_established(false);
-    rcm_says_usual(RCM_DREQ);
-    rcm_hear(RCM_DREP);
-    rcm_expect(RCM_EVENT_DISCONNECTED);
-    rcm_expect_nothing();
+    peer_leaves();
     rcm_says_usual(RCM_DREQ);
     rcm_hear(RCM_DREP);
     rcm_expect_nothing();
@@ -48,11 +53,7 @@ static void rested(void **state)
     struct rcm_message request = rcm_request();
 
     (void)state;
-    rcm_open(4);
-    rcm_is_established(false);
-    rcm_says_usual(RCM_DREQ);
-    rcm_hear(RCM_DREP);
-    rcm_expect(RCM_EVENT_DISCONNECTED);
+    peer_leaves();
     request.local_id++;
     request.transaction++;
     cw.now_us = rcm_deadline(&cw.cm) - 1;

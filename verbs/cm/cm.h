@@ -48,7 +48,10 @@ enum cm_state {
     CM_FAILED, /* never connected */
 };
 
-enum { CM_DEVICES = 2 };
+enum {
+    CM_DEVICES = 2,
+    CM_ACK_TIMEOUT = 17 /* the code of who asks for none, as in Linux */
+};
 
 /* Where the requests come from that one device gets. */
 struct cm_listener {
@@ -65,10 +68,9 @@ struct cm_id {
     bool is_sync;              /* has a channel of its own; each call waits for its event */
     bool af_only;              /* RDMA_OPTION_ID_AFONLY */
     bool has_left, rests;      /* the application has ended the connection; TIMEWAIT_EXIT follows, or has come */
-    bool has_ack_timeout;
-    uint8_t ack_timeout; /* RDMA_OPTION_ID_ACK_TIMEOUT */
-    int fd;              /* a bound socket, or -1 */
-    struct verbs_qp *qp; /* made by rdma_create_qp(), or named by the parameters of a connection */
+    uint8_t ack_timeout;       /* RDMA_OPTION_ID_ACK_TIMEOUT */
+    int fd;                    /* a bound socket, or -1 */
+    struct verbs_qp *qp;       /* made by rdma_create_qp(), or named by the parameters of a connection */
     struct cm_listener listener[CM_DEVICES];
     struct rddp_resolution *resolution; /* of a service of datagrams */
     struct rddp_request *request;       /* not answered yet */

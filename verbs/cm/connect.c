@@ -71,8 +71,7 @@ static void set_conn(struct rddp_conn_attr *attr, const struct cm_id *id, const 
     set_wire(&attr->wire, id->device);
     attr->ird = in;
     attr->ord = out;
-    if (id->has_ack_timeout)
-        attr->ack_timeout = id->ack_timeout;
+    attr->ack_timeout = id->ack_timeout;
     if (!param)
         return;
     attr->private_data = param->private_data;

@@ -154,7 +154,6 @@ int rdma_set_option(struct rdma_cm_id *ibv, int level, int name, void *value, si
         return cm_fail(EINVAL);
     if (name == RDMA_OPTION_ID_ACK_TIMEOUT) {
         id->ack_timeout = *(uint8_t *)value;
-        id->has_ack_timeout = true;
         return 0; /* TCP has its own */
     }
     if (name == RDMA_OPTION_ID_TOS)

@@ -18,6 +18,7 @@ struct cm_id *cm_id_new(struct rdma_event_channel *channel, void *context, enum 
     id->ibv.context = context;
     id->ibv.ps = ps;
     id->ibv.qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+    id->ack_timeout = CM_ACK_TIMEOUT;
     id->fd = -1;
     return id;
 }

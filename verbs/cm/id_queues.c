@@ -169,10 +169,10 @@ void rdma_destroy_srq(struct rdma_cm_id *ibv)
 
 /* A number that no queue pair has stands for the peer's: the connection manager knows the real one, and leads the queue
  * pair where the program asks for. */
-static void ib_init_attr(const struct rdma_cm_id *ibv, struct ibv_qp_attr *attr, int *mask)
+static void ib_init_attr(const struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-    enum { TIMEOUT = 17, RETRIES = 7, RNR_TIMER = 12 };
-    const struct cm_id *id = (const struct cm_id *)ibv;
+    enum { RETRIES = 7, RNR_TIMER = 12 };
+    const struct rdma_cm_id *ibv = &id->ibv;
     struct ibv_port_attr port;
 
     switch (attr->qp_state) {
@@ -195,7 +195,7 @@ static void ib_init_attr(const struct rdma_cm_id *ibv, struct ibv_qp_attr *attr,
     default:
         *mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                 IBV_QP_MAX_QP_RD_ATOMIC;
-        attr->timeout = id->has_ack_timeout ? id->ack_timeout : TIMEOUT;
+        attr->timeout = id->ack_timeout;
         attr->retry_cnt = attr->rnr_retry = RETRIES;
         attr->sq_psn = 0;
         attr->max_rd_atomic = CM_READS_DEFAULT;
@@ -211,7 +211,7 @@ int rdma_init_qp_attr(struct rdma_cm_id *ibv, struct ibv_qp_attr *attr, int *mas
     if (!ibv->verbs || (state != IBV_QPS_INIT && state != IBV_QPS_RTR && state != IBV_QPS_RTS))
         return cm_fail(EINVAL);
     if (cm_is_ib(cm_of(ibv))) {
-        ib_init_attr(ibv, attr, mask);
+        ib_init_attr(cm_of(ibv), attr, mask);
         return 0;
     }
     *mask = state == IBV_QPS_RTS ? 0 : IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;

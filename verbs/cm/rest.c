@@ -7,8 +7,8 @@
  * connection on. Without memory the event does not come. */
 static uint32_t rest_ms(const struct cm_id *id)
 {
-    enum { USUAL = 17, MOST = 31, UNIT = 8 };
-    unsigned code = id->ack_timeout > USUAL ? id->ack_timeout : USUAL;
+    enum { MOST = 31, UNIT = 8 };
+    unsigned code = id->ack_timeout > CM_ACK_TIMEOUT ? id->ack_timeout : CM_ACK_TIMEOUT;
 
     return (UINT32_C(1) << ((code < MOST ? code : MOST) - UNIT)) + 1;
 }
