@@ -25,7 +25,9 @@ enum {
     RC_PATIENCE_US = 500000,    /* or on a busy machine as long, if a program's time-out allows it: */
     RC_PATIENCE_TIMES = 4,      /* it may be detected up to this many times as late (9.7.6) */
     RC_LATE_US = 500,           /* whoever calls that late did not see either what has arrived */
-    RC_SMALL = 128,             /* a window up to this that meets no queue is not what causes losses: */
+    RC_SMALL = 128,             /* a window up to this that meets no queue is not what causes losses, */
+    RC_SMALL_NEAR = 192,        /* nor is one up to this if a queue, usually of 10 ms, would be ... */
+    RC_NEAR_US = 5000,          /* ... twice as long as a round trip, and seen at once: */
     RC_STEP = 8,                /* it grows by this part in a round trip, and shrinks by it when a packet is lost */
     RC_ASKS = 4,                /* acknowledgements that a window asks for, */
     RC_ASK_MIN = 16,            /* one for at least that many packets */

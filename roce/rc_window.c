@@ -2,17 +2,22 @@
 /* rc_window.c - adapts the window of a requester to acknowledgements and losses. */
 #include "roce/rc_requester.h"
 
+static uint32_t small_window(const struct rc_requester *q)
+{
+    return q->rtt.least_us < RC_NEAR_US ? RC_SMALL_NEAR : RC_SMALL;
+}
+
 /* The window fits into the path, as far as the newest round trips say. A path that loses packets at random would keep
- * it at a few packets otherwise; larger windows follow losses as TCP's do, down to RC_SMALL. */
+ * it at a few packets otherwise; larger windows follow losses as TCP's do, down to small_window(). */
 static bool is_small(const struct rc_requester *q)
 {
-    return q->congestion.window <= RC_SMALL && !rc_rtt_has_queue(&q->rtt);
+    return q->congestion.window <= small_window(q) && !rc_rtt_has_queue(&q->rtt);
 }
 
 /* What is left of the window after a loss. */
 static uint32_t remainder_of(const struct rc_requester *q)
 {
-    uint32_t window = q->congestion.window, small = window < RC_SMALL ? window : RC_SMALL;
+    uint32_t window = q->congestion.window, most = small_window(q), small = window < most ? window : most;
     uint32_t part = small - small / RC_STEP;
 
     return rc_rtt_has_queue(&q->rtt) || part < window / 2 ? window / 2 : part;

@@ -341,8 +341,19 @@ static void losses_by_chance_kept(void **state)
     assert_true(mean(&path, false) >= 4500);
 }
 
-/* The same, if processes share processors: then many round trips are longer by up to 0.3 ms, and there is no queue
- * either. */
+/* A path of 270 packets a millisecond. */
+static void losses_by_chance_on_a_fast_path(void **state)
+{
+    struct path path = {.trip_us = 1000, .packet_ns = 3700, .queue = 20000, .keeps = true};
+    double whole = mean(&path, false);
+
+    (void)state;
+    path.loss = 10000;
+    assert_true(mean(&path, false) >= 0.35 * whole);
+}
+
+/* As in losses_by_chance(), but processes share processors: many round trips are longer by up to 0.3 ms, without a
+ * queue either. */
 static void losses_by_chance_and_stalls(void **state)
 {
     struct path path = {.trip_us = 1000, .packet_ns = 9000, .queue = 20000, .stall_us = 300};
@@ -370,6 +381,9 @@ static void losses_of_a_queue(void **state)
         {.trip_us = 20000, .packet_ns = 170000, .queue = 59, .run_s = 120, .keeps = true},
         {.trip_us = 10000, .packet_ns = 17000, .queue = 588, .keeps = true},
         {.trip_us = 1000, .packet_ns = 17000, .queue = 588, .keeps = true},
+        {.trip_us = 1000, .packet_ns = 3700, .queue = 2700, .keeps = true},
+        {.trip_us = 4900, .packet_ns = 34000, .queue = 294},
+        {.trip_us = 4900, .packet_ns = 34000, .queue = 294, .keeps = true},
     };
 
     (void)state;
@@ -419,9 +433,13 @@ static void few_are_acknowledged_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(few_are_acknowledged_alone), cmocka_unit_test(losses_by_chance),
-        cmocka_unit_test(losses_by_chance_kept),      cmocka_unit_test(losses_by_chance_and_stalls),
-        cmocka_unit_test(losses_of_a_queue),          cmocka_unit_test(losses_of_bursts),
+        cmocka_unit_test(few_are_acknowledged_alone),
+        cmocka_unit_test(losses_by_chance),
+        cmocka_unit_test(losses_by_chance_kept),
+        cmocka_unit_test(losses_by_chance_on_a_fast_path),
+        cmocka_unit_test(losses_by_chance_and_stalls),
+        cmocka_unit_test(losses_of_a_queue),
+        cmocka_unit_test(losses_of_bursts),
     };
 
     return cmocka_run_group_tests_name("roce_window", tests, NULL, NULL);
