@@ -84,6 +84,11 @@ enum bth_nak {
     NAK_REASONS,
 };
 
+static inline uint8_t aeth_nak(enum bth_nak reason)
+{
+    return (uint8_t)(AETH_NAK | (unsigned)reason);
+}
+
 /* A packet without its ICRC. `data` is borrowed: it points into the datagram. */
 struct bth {
     enum bth_service service;

@@ -251,7 +251,7 @@ const struct bth *rc_responder_kept(struct rc_responder *s, uint64_t now_us)
         return NULL;
     if (again && !b) {
         s->gaps++;
-        give_nak(s, AETH_NAK | NAK_SEQUENCE);
+        give_nak(s, aeth_nak(NAK_SEQUENCE));
     }
     if (!s->back.skips)
         s->back.skipped = 0; /* it is not known whether the peer has sent this again */
@@ -324,7 +324,7 @@ void rc_responder_skip(struct rc_responder *s)
 
 void rc_responder_refuse(struct rc_responder *s, enum bth_nak reason)
 {
-    give_nak(s, (uint8_t)(AETH_NAK | reason));
+    give_nak(s, aeth_nak(reason));
     s->refused = true;
     s->answer_tail = s->answer_head; /* nothing is executed any more, and no response is given */
     s->again_tail = s->again_head;

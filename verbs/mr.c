@@ -9,8 +9,7 @@
 enum {
     ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND,
-    ACCESS_IGNORED =
-        IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE, /* what changes nothing here: huge pages are pages */
+    ACCESS_IGNORED = (unsigned)IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE, /* what changes nothing here */
 };
 
 /* Returns what rddp calls these rights; errno says what is wrong if it is not 0. */

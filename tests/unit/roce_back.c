@@ -39,7 +39,7 @@ static void executed_to(uint32_t psn)
 
 static void hear_nak(uint32_t psn)
 {
-    hear_ack(psn, AETH_NAK | NAK_SEQUENCE, psn - PEER);
+    hear_ack(psn, aeth_nak(NAK_SEQUENCE), psn - PEER);
 }
 
 static void hear_all(uint32_t psn)

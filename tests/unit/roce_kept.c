@@ -41,7 +41,7 @@ static void in_turn(void **state)
     (void)state;
     open_cells(CELLS);
     says(send_at(PEER + 1));
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     says(send_at(PEER + 3));
     says(send_at(PEER + 3)); /* twice, behind the others */
     says(send_at(PEER + 2)); /* in another order */
@@ -83,13 +83,13 @@ static void several_gaps(void **state)
     (void)state;
     open_cells(CELLS);
     says(send_at(PEER + 1));
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     says(send_at(PEER + 3));
     says(send_at(PEER));
     hear_ack(PEER + 1, ACK, 2);
     hear_nothing();
     says(send_at(PEER + 4));
-    hear_ack(PEER + 2, AETH_NAK | NAK_SEQUENCE, 2);
+    hear_ack(PEER + 2, aeth_nak(NAK_SEQUENCE), 2);
     says(send_at(PEER + 2));
     hear_ack(PEER + 4, ACK, 5);
     expect_received(1, 5);
@@ -109,7 +109,7 @@ static void judged_in_turn(void **state)
     memcpy(before, w.region->base, sizeof(before));
     bad.r_key = ABSENT;
     says(packet(BTH_WRITE, ONLY | ASK, PEER + 1, 100));
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     says(bad);
     says(send_at(PEER + 3));
     hear_nothing();
@@ -117,7 +117,7 @@ static void judged_in_turn(void **state)
     assert_int_equal(w.side->qp.state, QP_READY);
     says(send_at(PEER));
     assert_memory_equal(w.region->base, packet(BTH_WRITE, 0, 0, 0).data, 100);
-    hear_ack(PEER + 2, AETH_NAK | NAK_REMOTE_ACCESS, 2);
+    hear_ack(PEER + 2, aeth_nak(NAK_REMOTE_ACCESS), 2);
     hear_nothing();
     assert_int_equal(expect_wc(&w.side->recv_cq, 1, RDDP_WC_SUCCESS).byte_len, 10);
     close_world();
@@ -129,9 +129,9 @@ static void out_of_sequence(void **state)
     (void)state;
     open_cells(CELLS);
     says(packet(BTH_SEND, BTH_LAST, PEER + 1, 10));
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     says(send_at(PEER)); /* a whole message: no Last may follow */
-    hear_ack(PEER + 1, AETH_NAK | NAK_INVALID_REQUEST, 1);
+    hear_ack(PEER + 1, aeth_nak(NAK_INVALID_REQUEST), 1);
     close_world();
 }
 
@@ -150,11 +150,11 @@ static void invalidated_in_turn(void **state)
     b = packet(BTH_SEND, ONLY | BTH_INVALIDATE, PEER + 1, 10);
     b.immediate = w.region->key;
     says(b);
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     says(send_at(PEER + 2));
     says(packet(BTH_WRITE, ONLY, PEER + 3, 8));
     says(packet(BTH_WRITE, ONLY, PEER, 8));
-    hear_ack(PEER + 3, AETH_NAK | NAK_REMOTE_ACCESS, 3);
+    hear_ack(PEER + 3, aeth_nak(NAK_REMOTE_ACCESS), 3);
     assert_int_equal(expect_wc(&w.side->recv_cq, 1, RDDP_WC_SUCCESS).invalidated_rkey, w.region->key);
     expect_wc(&w.side->recv_cq, 2, RDDP_WC_SUCCESS);
     assert_memory_equal(w.region->base, packet(BTH_WRITE, 0, 0, 0).data, 8);
@@ -173,7 +173,7 @@ static void no_receive(void **state)
     offer_receive(1, 100);
     for (uint32_t i = 3; i; i--)
         says(send_at(PEER + i));
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     says(send_at(PEER));
     hear_ack(PEER + 1, AETH_RNR_NAK | attr.responder.rnr_timer, 1);
     hear_nothing();
@@ -232,7 +232,7 @@ static void answers(void **state)
     add.swap_or_add = 5;
     memcpy(&value, w.region->base, sizeof(value));
     says(add);
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     says(read);
     says(send_at(PEER + 5));
     hear_nothing();
@@ -315,12 +315,12 @@ static void exhausted(void **state)
     open_cells(2);
     for (uint32_t i = 1; i <= 4; i++)
         says(send_at(PEER + i));
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     assert_int_equal(rc_pool_free(&w.net.pool), 0);
     says(send_at(PEER));
     hear_ack(PEER + 2, ACK, 3);
     says(send_at(PEER + 4));
-    hear_ack(PEER + 3, AETH_NAK | NAK_SEQUENCE, 3);
+    hear_ack(PEER + 3, aeth_nak(NAK_SEQUENCE), 3);
     assert_int_equal(rc_pool_free(&w.net.pool), 1);
     says(send_at(PEER + 3));
     hear_ack(PEER + 4, ACK, 5);

@@ -40,7 +40,7 @@ static void sequence_nak(void **state)
     for (int i = 0; i < 3; i++)
         hear();
     w.region->base[300] ^= 0xff;
-    acknowledges(FIRST + 1, AETH_NAK | NAK_SEQUENCE);
+    acknowledges(FIRST + 1, aeth_nak(NAK_SEQUENCE));
     hear_message(FIRST + 1, BTH_SEND, 0, MTU);
     assert_memory_equal(w.octets + BTH_OCTETS, w.region->base + 256, MTU);
     w.region->base[300] ^= 0xff;
@@ -119,7 +119,7 @@ static void refusals(void **state)
         request_send(3, 10);
         for (int n = 0; n < 3; n++)
             hear();
-        acknowledges(FIRST + 1, AETH_NAK | refusal[i].reason);
+        acknowledges(FIRST + 1, aeth_nak(refusal[i].reason));
         expect_wc(&w.side->send_cq, 1, RDDP_WC_SUCCESS);
         expect_wc(&w.side->send_cq, 2, refusal[i].status);
         expect_failed(3, RDDP_WC_WR_FLUSH_ERR);
@@ -284,7 +284,7 @@ static void trains(void **state)
     hear_message(FIRST + 15, BTH_SEND, BTH_LAST, 88);
     assert_true(w.said.flags & ASK);
     assert_int_equal(train(100), 0);
-    acknowledges(FIRST + 4, AETH_NAK | NAK_SEQUENCE);
+    acknowledges(FIRST + 4, aeth_nak(NAK_SEQUENCE));
     hear_message(FIRST + 4, BTH_SEND, 0, MTU);
     assert_int_equal(train(5), 5);
     expect_train(BTH_SEND, FIRST + 5, 5, 5 * MTU);

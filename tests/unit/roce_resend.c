@@ -104,7 +104,7 @@ static void naked(void **state)
     waits(RC_RTO_MIN_US);
     hear();
     hear();
-    acknowledges(FIRST + 1, AETH_NAK | NAK_SEQUENCE);
+    acknowledges(FIRST + 1, aeth_nak(NAK_SEQUENCE));
     hear_message(FIRST + 1, BTH_SEND, BTH_FIRST, MTU);
     acknowledges(FIRST + 3, ACK);
     hear_message(FIRST + 4, BTH_SEND, 0, MTU);

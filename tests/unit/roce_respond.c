@@ -12,14 +12,14 @@ static void gap(void **state)
     open_usual();
     offer_receive(1, 100);
     says(packet(BTH_SEND, ONLY | ASK, PEER + 1, 10));
-    hear_ack(PEER, AETH_NAK | NAK_SEQUENCE, 0);
+    hear_ack(PEER, aeth_nak(NAK_SEQUENCE), 0);
     says(packet(BTH_SEND, ONLY | ASK, PEER + 2, 10));
     hear_nothing();
     says(packet(BTH_SEND, ONLY | ASK, PEER, 10));
     hear_ack(PEER, ACK, 1);
     expect_wc(&w.side->recv_cq, 1, RDDP_WC_SUCCESS);
     says(packet(BTH_SEND, ONLY | ASK, PEER + 2, 10)); /* another gap, another NAK */
-    hear_ack(PEER + 1, AETH_NAK | NAK_SEQUENCE, 1);
+    hear_ack(PEER + 1, aeth_nak(NAK_SEQUENCE), 1);
     close_world();
 }
 
@@ -113,7 +113,7 @@ static void read_breaks_off(void **state)
     says(request);
     hear_message(PEER, BTH_READ_RESPONSE, BTH_FIRST, MTU);
     w.region->valid = false;
-    hear_ack(PEER + 1, AETH_NAK | NAK_REMOTE_ACCESS, 1);
+    hear_ack(PEER + 1, aeth_nak(NAK_REMOTE_ACCESS), 1);
     close_world();
 }
 
@@ -151,7 +151,7 @@ static void atomics(void **state)
     w.region->start += 4; /* its octets lie at a multiple of 8, their addresses do not */
     b = atomic(PEER + 5, 1);
     says(b);
-    hear_ack(PEER + 5, AETH_NAK | NAK_INVALID_REQUEST, 5);
+    hear_ack(PEER + 5, aeth_nak(NAK_INVALID_REQUEST), 5);
     assert_int_equal(w.side->qp.state, QP_ERROR);
     close_world();
 }
@@ -162,7 +162,7 @@ static void too_many_reads(void **state)
     open_usual();
     for (uint32_t i = 0; i < 5; i++)
         says(atomic(PEER + i, 1));
-    hear_ack(PEER + 4, AETH_NAK | NAK_INVALID_REQUEST, 4);
+    hear_ack(PEER + 4, aeth_nak(NAK_INVALID_REQUEST), 4);
     close_world();
 }
 
@@ -200,7 +200,7 @@ static void out_of_turn(void **state)
             b.dma_length = wrong[i].total;
             says(b);
         }
-        hear_ack(PEER + good, AETH_NAK | NAK_INVALID_REQUEST, 0);
+        hear_ack(PEER + good, aeth_nak(NAK_INVALID_REQUEST), 0);
         hear_nothing();
         expect_wc(&w.side->recv_cq, 1, RDDP_WC_WR_FLUSH_ERR);
         close_world();
@@ -243,7 +243,7 @@ static void too_long(void **state)
     open_usual();
     offer_receive(1, 100);
     says(packet(BTH_SEND, ONLY, PEER, 101));
-    hear_ack(PEER, AETH_NAK | NAK_INVALID_REQUEST, 0);
+    hear_ack(PEER, aeth_nak(NAK_INVALID_REQUEST), 0);
     expect_wc(&w.side->recv_cq, 1, RDDP_WC_LOC_LEN_ERR);
     close_world();
 }
@@ -261,7 +261,7 @@ static void bad_keys(void **state)
         b.r_key = i == 1 ? w.remote->key : i == 2 ? 0x999 : b.r_key;
         b.address += i == 3;
         says(b);
-        hear_ack(PEER, AETH_NAK | NAK_REMOTE_ACCESS, 0);
+        hear_ack(PEER, aeth_nak(NAK_REMOTE_ACCESS), 0);
         engine_expect(&w.net.engine);
         close_world();
     }
@@ -273,7 +273,7 @@ static void bad_keys(void **state)
     b = packet(BTH_READ_REQUEST, ONLY, PEER + 1, 0);
     b.dma_length = SPACE + 1;
     says(b);
-    hear_ack(PEER + 1, AETH_NAK | NAK_REMOTE_ACCESS, 1);
+    hear_ack(PEER + 1, aeth_nak(NAK_REMOTE_ACCESS), 1);
     close_world();
 }
 
@@ -286,7 +286,7 @@ static void no_right(void **state)
     attr.access = RDDP_ACCESS_REMOTE_READ;
     open_world(&attr);
     says(packet(BTH_WRITE, ONLY, PEER, 8));
-    hear_ack(PEER, AETH_NAK | NAK_INVALID_REQUEST, 0);
+    hear_ack(PEER, aeth_nak(NAK_INVALID_REQUEST), 0);
     engine_expect(&w.net.engine);
     close_world();
 }
@@ -326,7 +326,7 @@ static void invalidates(void **state)
     hear_ack(PEER, ACK, 1);
     assert_int_equal(expect_wc(&w.side->recv_cq, 1, RDDP_WC_SUCCESS).invalidated_rkey, w.region->key);
     says(packet(BTH_WRITE, ONLY, PEER + 1, 8));
-    hear_ack(PEER + 1, AETH_NAK | NAK_REMOTE_ACCESS, 1);
+    hear_ack(PEER + 1, aeth_nak(NAK_REMOTE_ACCESS), 1);
     close_world();
 }
 

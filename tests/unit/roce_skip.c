@@ -17,7 +17,7 @@ static const struct rc_skip *knowledge(void)
 
 static void naks(uint32_t psn)
 {
-    acknowledges(psn, AETH_NAK | NAK_SEQUENCE);
+    acknowledges(psn, aeth_nak(NAK_SEQUENCE));
 }
 
 /* This many packets are under way, of messages of EACH packets and a last one. */
@@ -237,11 +237,11 @@ static void tried_again(void **state)
     rc_requester_add(&q, RC_MESSAGE, 2 * RC_WINDOW_FIRST * MTU, 0, true);
     for (uint32_t gaps = RC_VAIN; gaps < RC_VAIN_GAPS; gaps++) {
         assert_true(sends(&q, &out) > 0);
-        rc_requester_acknowledged(&q, psn_wire(q.una + 1), AETH_NAK | NAK_SEQUENCE, 1);
+        rc_requester_acknowledged(&q, psn_wire(q.una + 1), aeth_nak(NAK_SEQUENCE), 1);
         assert_false(q.skip.due);
     }
     assert_true(sends(&q, &out) > 0);
-    rc_requester_acknowledged(&q, psn_wire(q.una + 1), AETH_NAK | NAK_SEQUENCE, 1);
+    rc_requester_acknowledged(&q, psn_wire(q.una + 1), aeth_nak(NAK_SEQUENCE), 1);
     assert_true(q.skip.due);
 }
 
@@ -381,7 +381,7 @@ static uint32_t follow_a_gap(uint32_t window, uint64_t *from)
     q.skip.keeps = true;
     rc_requester_add(&q, RC_MESSAGE, UINT32_C(8) * RC_WINDOW_MAX * MTU, 0, true);
     assert_int_equal(sends(&q, &out), window);
-    rc_requester_acknowledged(&q, psn_wire(q.una), AETH_NAK | NAK_SEQUENCE, 1);
+    rc_requester_acknowledged(&q, psn_wire(q.una), aeth_nak(NAK_SEQUENCE), 1);
     assert_true(rc_requester_next(&q, &out, 1));
     assert_int_equal(out.position, q.una);
     *from = q.next - q.una;
@@ -420,7 +420,7 @@ static void lose_first_of(struct rc_requester *q, enum rc_kind first, uint32_t p
         rc_requester_add(q, kind, (kind == RC_READ ? packets : 3) * MTU, name, true);
     }
     assert_int_equal(sends(q, &out), 4);
-    rc_requester_acknowledged(q, psn_wire(q->una), AETH_NAK | NAK_SEQUENCE, 1);
+    rc_requester_acknowledged(q, psn_wire(q->una), aeth_nak(NAK_SEQUENCE), 1);
     assert_true(rc_requester_next(q, &out, 1));
     assert_int_equal(out.position, q->una);
 }
@@ -464,7 +464,7 @@ static void read_alone(void **state)
         rc_requester_took(&q, 1);
     }
     assert_false(q.skip.keeps);
-    rc_requester_acknowledged(&q, psn_wire(q.una), AETH_NAK | NAK_SEQUENCE, 1);
+    rc_requester_acknowledged(&q, psn_wire(q.una), aeth_nak(NAK_SEQUENCE), 1);
     assert_int_equal(q.skip.vain, 1);
 }
 

@@ -90,7 +90,7 @@ static void response_train_without_region(void **state)
         if (again)
             hear_nothing();
         else
-            hear_ack(PEER + 1, AETH_NAK | NAK_REMOTE_ACCESS, 1);
+            hear_ack(PEER + 1, aeth_nak(NAK_REMOTE_ACCESS), 1);
         close_world();
     }
 }

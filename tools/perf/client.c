@@ -243,7 +243,7 @@ static int perf_client_plan(struct client *client)
 {
     const struct perf_options *options = client->options;
     struct report *report = &client->report;
-    report->rows = calloc(KINDS * OPS * PERF_SIZES, sizeof(*report->rows));
+    report->rows = calloc((size_t)KINDS * OPS * PERF_SIZES, sizeof(*report->rows));
     if (!report->rows)
         return fail(EXIT_FAILED, "no memory");
     for (enum kind kind = 0; kind < KINDS; kind++) {

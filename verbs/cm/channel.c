@@ -54,7 +54,7 @@ void rdma_destroy_event_channel(struct rdma_event_channel *ibv)
 
 int cm_channel_post(struct cm_id *id, enum rdma_cm_event_type type, int status)
 {
-    const struct rddp_event event = {.type = RDDP_EVENT_USER + type, .status = status, .user = id};
+    const struct rddp_event event = {.type = RDDP_EVENT_USER + (unsigned)type, .status = status, .user = id};
 
     return rddp_post_event(cm_channel_of(id->ibv.channel)->rddp, &event);
 }

@@ -15,7 +15,7 @@ static uint32_t rest_ms(const struct cm_id *id)
 
 void cm_rest(struct cm_id *id)
 {
-    const struct rddp_event event = {.type = RDDP_EVENT_USER + RDMA_CM_EVENT_TIMEWAIT_EXIT, .user = id};
+    const struct rddp_event event = {.type = RDDP_EVENT_USER + (unsigned)RDMA_CM_EVENT_TIMEWAIT_EXIT, .user = id};
 
     if (!cm_is_ib(id) || cm_is_datagram(id) || id->state != CM_OVER || !id->has_left || id->rests)
         return;
