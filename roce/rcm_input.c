@@ -191,7 +191,7 @@ static void rcm_meet(struct rcm *cm, struct rcm_conn *conn)
 {
     const struct rcm_message *m = &cm->received;
 
-    if (rcm_by_qpn(cm, &cm->received_path, m->terms.qpn)) {
+    if (unless_rested(cm, rcm_by_qpn(cm, &cm->received_path, m->terms.qpn))) {
         rcm_deny(cm, RCM_STALE, NULL, 0);
         reject(cm, conn, RCM_STALE);
         rcm_close(cm, conn);

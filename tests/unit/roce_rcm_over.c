@@ -66,6 +66,44 @@ static void rested(void **state)
     rcm_expect(RCM_EVENT_GONE);
 }
 
+/* ROCE-CM-07: the same if it accepts again. `early`: 1 us before it has rested. */
+static void accepts_again(bool early)
+{
+    struct rcm_connect connect = rcm_usual_connect();
+    struct rcm_conn second = {.state = RCM_CLOSED, .timer.due_us = UINT64_MAX};
+    struct rcm_message answer;
+
+    rcm_open(4);
+    rcm_is_established(true);
+    rcm_says_usual(RCM_DREQ);
+    rcm_hear(RCM_DREP);
+    rcm_expect(RCM_EVENT_DISCONNECTED);
+    assert_int_equal(rcm_connect(&cw.cm, &second, &connect, cw.now_us), 0);
+    rcm_hear(RCM_REQ);
+    answer = rcm_says_what(RCM_REP);
+    answer.transaction = second.transaction;
+    answer.remote_id = second.local_id;
+    answer.local_id++;
+    cw.now_us = cw.conn.timer.due_us - early;
+    rcm_says(&answer);
+    if (early) {
+        rcm_hear(RCM_REJ);
+        assert_int_equal(rcm_expect(RCM_EVENT_REJECTED)->reason, RCM_STALE);
+        assert_ptr_equal(rcm_expect(RCM_EVENT_GONE)->conn, &second);
+    } else {
+        assert_ptr_equal(rcm_expect(RCM_EVENT_GONE)->conn, &cw.conn);
+        assert_ptr_equal(rcm_expect(RCM_EVENT_ANSWERED)->conn, &second);
+    }
+    rcm_expect_nothing();
+}
+
+static void rested_acceptor(void **state)
+{
+    (void)state;
+    accepts_again(true);
+    accepts_again(false);
+}
+
 /* ROCE-CM-05: the peer uses a number again that a connection has: it may have restarted. */
 static void stale(void **state)
 {
@@ -107,10 +145,8 @@ static void stale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dreq_first),
-        cmocka_unit_test(disconnected),
-        cmocka_unit_test(rested),
-        cmocka_unit_test(stale),
+        cmocka_unit_test(dreq_first),      cmocka_unit_test(disconnected), cmocka_unit_test(rested),
+        cmocka_unit_test(rested_acceptor), cmocka_unit_test(stale),
     };
 
     return cmocka_run_group_tests_name("roce_rcm_over", tests, NULL, NULL);
