@@ -302,6 +302,13 @@ static bool await_arrival(struct loop *loop, struct vigil *vigil)
     return !vigil->until_us && thread_sleep(loop, batch_serve(loop));
 }
 
+/* Whoever does not sleep beside the sentinel asks before it uses a descriptor. */
+static bool is_cut(struct loop *loop)
+{
+    loop->reactor.is_cut |= !descriptors_are_ours();
+    return loop->reactor.is_cut;
+}
+
 static void sleep_and_serve(struct loop *loop, struct poll_stats *stats)
 {
     const struct timespec poll = {.tv_nsec = LONG_POLL_NS};
@@ -315,6 +322,8 @@ static void sleep_and_serve(struct loop *loop, struct poll_stats *stats)
             nanosleep(&poll, NULL);
         if (is_long || is_new)
             stats->served++;
+        if (is_cut(loop))
+            return;
         loop_clear_wake(loop); /* or the eventfd wakes us again at once */
         if (!loop_is_asked(loop))
             return;
@@ -328,13 +337,6 @@ static void sleep_and_serve(struct loop *loop, struct poll_stats *stats)
 static bool is_armed_anew(const struct loop *loop, const struct poll_stats *stats)
 {
     return atomic_load(&loop->context->armings) != stats->armings;
-}
-
-/* Whoever does not sleep beside the sentinel asks before it uses a descriptor. */
-static bool is_cut(struct loop *loop)
-{
-    loop->reactor.is_cut |= !descriptors_are_ours();
-    return loop->reactor.is_cut;
 }
 
 /* In the park: until it is time for a look, or something else than a poster has woken the thread. */
