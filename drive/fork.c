@@ -16,8 +16,7 @@
 enum { PATIENCE_US = 5000000 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* Guards the list, and is held while the process forks. First in the lock order. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* descriptors_lock() guards the list, and is held while the process forks. First in the lock order. */
 static struct rddp_context *contexts;
 static _Thread_local bool is_mine; /* this thread holds it for a call of the library, whose log function may fork */
 
@@ -111,7 +110,7 @@ static void before_fork(void)
     uint64_t until_us = reactor_now_us() + PATIENCE_US;
 
     if (!is_mine)
-        pthread_mutex_lock(&lock);
+        descriptors_lock();
     for (struct rddp_context *context = contexts; context; context = context->next_open)
         context->is_held = !is_mine && context->home != CONTEXT_INHERITED && context->home != CONTEXT_TORN &&
                            fork_hold(context, until_us);
@@ -128,7 +127,7 @@ static void in_parent(void)
             release_doorbells(&context->loop[i], NULL);
     }
     if (!is_mine)
-        pthread_mutex_unlock(&lock);
+        descriptors_unlock();
 }
 
 static void in_child(void)
@@ -146,7 +145,7 @@ static void in_child(void)
             loop_unlock_inherited(&context->loop[i]);
     }
     is_mine = false; /* its calls need the lock, if only to be told that they cannot be made */
-    pthread_mutex_unlock(&lock);
+    descriptors_unlock();
 }
 
 /* If there is no memory for this, a child may only exit or execute another program, as without it. */
@@ -160,22 +159,22 @@ static void watch_forks(void)
 void fork_add(struct rddp_context *context)
 {
     pthread_once(&once, watch_forks);
-    pthread_mutex_lock(&lock);
+    descriptors_lock();
     context->next_open = contexts;
     context->before_open = &contexts;
     if (contexts)
         contexts->before_open = &context->next_open;
     contexts = context;
-    pthread_mutex_unlock(&lock);
+    descriptors_unlock();
 }
 
 void fork_remove(struct rddp_context *context)
 {
-    pthread_mutex_lock(&lock);
+    descriptors_lock();
     *context->before_open = context->next_open;
     if (context->next_open)
         context->next_open->before_open = context->before_open;
-    pthread_mutex_unlock(&lock);
+    descriptors_unlock();
 }
 
 void fork_each(void (*action)(struct rddp_context *))
@@ -187,7 +186,7 @@ void fork_each(void (*action)(struct rddp_context *))
 /* The log, and other calls that are made meanwhile, may be cancellation points. */
 void fork_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    descriptors_lock();
     cancel_hold();
     is_mine = true;
 }
@@ -195,7 +194,7 @@ void fork_lock(void)
 void fork_unlock(void)
 {
     if (is_mine)
-        pthread_mutex_unlock(&lock);
+        descriptors_unlock();
     is_mine = false;
     cancel_release();
 }

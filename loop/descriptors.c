@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* descriptors.c - the sentinel is one end of a pair of sockets, since each socket has a number of its own: those of
- * epoll and eventfd do not. A poller of it sees the other end go, also when its own number is closed already: poll(2)
- * holds the file. */
+/* descriptors.c - the sentinel is a pair of sockets, since each socket has a number of its own: those of epoll and
+ * eventfd do not. A poller of one end sees the other go, also when its own number is closed already: poll(2) holds the
+ * file. */
 #include "loop/descriptors.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "loop/cancel.h"
 
 /* Read beside changes, of which `changes` tells. */
 struct descriptor_identity {
@@ -22,7 +26,8 @@ struct descriptor_identity {
 static _Atomic int sentinel = -1, other_end = -1;
 static struct descriptor_identity sentinel_is, other_is;
 static atomic_uint changes, losses;
-static unsigned users;
+static unsigned users, guests; /* guests: as of descriptors_join() */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_the_same(int fd, const struct descriptor_identity *as)
 {
@@ -42,11 +47,37 @@ static void identify(int fd, struct descriptor_identity *out)
     out->inode = about.st_ino;
 }
 
+/* A program that closes all that it finds leaves the first three alone, which may be free before. */
+static int out_of_the_first(int fd)
+{
+    int moved;
+
+    if (fd > STDERR_FILENO)
+        return fd;
+    moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(fd);
+    return moved;
+}
+
+static int open_pair(int fd[2])
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+        return -EMFILE;
+    for (int i = 0; i < 2; i++)
+        fd[i] = out_of_the_first(fd[i]);
+    if (fd[0] >= 0 && fd[1] >= 0)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
+    return -EMFILE;
+}
+
 static int open_sentinel(void)
 {
     int fd[2];
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd))
+    if (open_pair(fd))
         return -EMFILE;
     changes++;
     identify(fd[0], &sentinel_is);
@@ -73,22 +104,61 @@ static void close_sentinel(void)
     changes++;
 }
 
+/* One that is shared with a parent goes with it. */
+static int renew_if_needed(void)
+{
+    if (sentinel >= 0 && other_end >= 0 && !descriptors_are_lost())
+        return 0;
+    close_sentinel();
+    return open_sentinel();
+}
+
 int descriptors_open(void)
 {
-    int error = 0;
+    int error = renew_if_needed();
 
-    if (sentinel < 0 || other_end < 0 || descriptors_are_lost()) { /* one that is shared with a parent goes with it */
-        close_sentinel();
-        error = open_sentinel();
-    }
     users += !error;
     return error;
 }
 
 void descriptors_close(void)
 {
-    if (!--users)
+    if (!--users && !guests)
         close_sentinel();
+}
+
+void descriptors_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void descriptors_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* A new sentinel would tell users that what they have lost is theirs. */
+int descriptors_join(void)
+{
+    int error;
+
+    descriptors_lock();
+    cancel_hold();
+    error = users ? 0 : renew_if_needed();
+    guests += !error;
+    cancel_release();
+    descriptors_unlock();
+    return error;
+}
+
+void descriptors_part(void)
+{
+    descriptors_lock();
+    cancel_hold();
+    if (!--guests && !users)
+        close_sentinel();
+    cancel_release();
+    descriptors_unlock();
 }
 
 void descriptors_leave(void)
@@ -106,15 +176,16 @@ int descriptors_renew(void)
     return open_sentinel();
 }
 
-/* Looks again if the sentinel changed meanwhile. Not without end, since a thread that changes it may have to wait. */
+/* A program may keep what lies below some number, and one end in a hole there. Looks again if the sentinel changed
+ * meanwhile. Not without end, since a thread that changes it may have to wait. */
 static bool sentinel_is_lost(void)
 {
     enum { LOOKS = 1000 };
 
     for (int i = 0; i < LOOKS; i++) {
         unsigned before = changes;
-        int fd = sentinel;
-        bool is_lost = fd >= 0 && !is_the_same(fd, &sentinel_is);
+        int fd = sentinel, other = other_end;
+        bool is_lost = (fd >= 0 && !is_the_same(fd, &sentinel_is)) || (other >= 0 && !is_the_same(other, &other_is));
 
         if (!(before & 1) && changes == before)
             return is_lost;
@@ -143,9 +214,7 @@ bool descriptors_are_ours(void)
 
 bool descriptors_are_lost(void)
 {
-    bool other_is_lost = other_end >= 0 && !is_the_same(other_end, &other_is);
-
-    if (!(losses & 1) && (sentinel_is_lost() || other_is_lost))
+    if (!(losses & 1) && sentinel_is_lost())
         losses += 3;
     return losses & 1;
 }

@@ -2,8 +2,8 @@
 /* descriptors.h - are the library's descriptors still its own? A program that becomes a daemon closes all that it
  * finds, and their numbers are then given to files of the program, which must neither be written nor closed.
  *
- * A descriptor of its own, the sentinel, stands for all of them. As long as it is the same file, the others are ours;
- * when it is not, none counts as ours any more: one that the program has left open stays open. */
+ * Two descriptors of its own, the sentinel, stand for all of them. As long as both are the same files, the others are
+ * ours; when one is not, none counts as ours any more: one that the program has left open stays open. */
 #ifndef RDDP_LOOP_DESCRIPTORS_H
 #define RDDP_LOOP_DESCRIPTORS_H
 
@@ -15,19 +15,26 @@
 int descriptors_open(void);
 void descriptors_close(void);
 
+/* For the caller who excludes. */
+void descriptors_lock(void);
+void descriptors_unlock(void);
+
 /* In a child of fork(): descriptors_leave() lets the parent notice its own loss although the child has copies.
  * descriptors_renew() makes a sentinel of the child's own; returns 0 or -EMFILE. */
 void descriptors_leave(void);
 int descriptors_renew(void);
 
-/* Looks: a system call. descriptors_are_lost() looks at both ends, excludes the calls above, and what it finds stays
- * until the next descriptors_open(). */
+/* Looks: two system calls. descriptors_are_lost() excludes the calls above, and what it finds stays until the next
+ * descriptors_open(). */
 bool descriptors_are_ours(void);
 bool descriptors_are_lost(void);
 
-/* How many losses there have been: for who has descriptors without being a user, and may have made them before the
- * first user, or after a loss. They are ours as long as the number is the same. */
+/* How many losses there have been: for who has descriptors without being a user, and may have made them after a loss.
+ * They are ours as long as the number is the same. It joins before it makes them: a sentinel is there then, unless the
+ * users have lost theirs and do not know it yet. descriptors_join() returns 0 or -EMFILE, and excludes by itself. */
 unsigned descriptors_losses(void);
+int descriptors_join(void);
+void descriptors_part(void);
 
 /* For poll(2), with no events: something happens to it when the program has closed it. */
 int descriptors_sentinel(void);

@@ -167,7 +167,7 @@ static inline const struct stream_piece *stream_piece_at(const struct rddp_strea
 /* stream_net.c. stream_net_check() lets all streams fail if the program has closed the descriptors.
  * stream_net_receive() reads and processes a batch of packets. stream_net_watch() makes packets wake the
  * loop; it returns 0, or an errno of reactor_watch(). */
-void stream_net_check(struct rddp_stream_net *net);
+bool stream_net_check(struct rddp_stream_net *net);
 void stream_net_receive(struct rddp_stream_net *net);
 int stream_net_watch(struct rddp_stream_net *net);
 

@@ -10,6 +10,7 @@
 
 #include "stream/inner.h"
 #include "base/container.h"
+#include "loop/descriptors.h"
 
 enum { MTU_MIN = 1280, MTU_MAX = 65535, WINDOW_MIN = 4096 };
 
@@ -102,10 +103,13 @@ static void stream_net_lose(struct rddp_stream_net *net)
     }
 }
 
-void stream_net_check(struct rddp_stream_net *net)
+bool stream_net_check(struct rddp_stream_net *net)
 {
-    if (!net->is_gone && !reactor_is_ours(&net->reactor))
+    bool is_ours = reactor_is_ours(&net->reactor);
+
+    if (!net->is_gone && !is_ours)
         stream_net_lose(net);
+    return is_ours;
 }
 
 void stream_net_receive(struct rddp_stream_net *net)
@@ -203,6 +207,7 @@ static void stream_net_fini(struct rddp_stream_net *net)
         if (is_ours)
             close(net->fd);
     }
+    descriptors_part();
     free(net);
 }
 
@@ -236,6 +241,7 @@ struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *
     struct rddp_stream_net *net = calloc(1, sizeof(*net));
     int error = net ? check_attr(attr) : -ENOMEM;
 
+    error = error ? error : descriptors_join();
     if (!error) {
         net->attr = *attr;
         net->random = attr->lose_seed;

@@ -7,24 +7,28 @@
 
 #include "stream/inner.h"
 
-enum { LINGER_US = 50, LINGER_VAIN_MAX = 6, LOOK_US = 5, UNWATCHED_SLEEP_MS = 1 };
+enum { LINGER_US = 50, LINGER_VAIN_MAX = 6, LOOK_US = 5, UNWATCHED_SLEEP_MS = 1, LOOK_AGAIN_MS = 10000 };
 
 int rddp_stream_net_fd(struct rddp_stream_net *net)
 {
-    int error = stream_net_watch(net);
+    int error;
 
+    if (!stream_net_check(net))
+        return -ENODEV;
+    error = stream_net_watch(net);
     net->stays_watched = true;
     return error ? error : net->reactor.epoll_fd;
 }
 
-/* Looks for packets and for timers that are due, without sleeping. Returns whether there were any. */
+/* Looks for packets and for timers that are due, without sleeping. Returns whether there were any, or never will be. */
 static bool net_look(struct rddp_stream_net *net)
 {
     static const _Atomic uint32_t no_waiters;
     bool called;
 
     net->batch = 0;
-    stream_net_check(net);
+    if (!stream_net_check(net))
+        return true;
     if (!net->is_watched && !net->is_gone)
         stream_net_receive(net);
     called = reactor_run(&net->reactor, &no_waiters) || net->batch;
@@ -60,6 +64,21 @@ static bool net_linger(struct rddp_stream_net *net)
     return false;
 }
 
+/* Returns false after a signal. The program may close descriptors between a look at them and the sleep. */
+static bool net_sleep(struct rddp_stream_net *net, int timeout_ms)
+{
+    int part_ms = timeout_ms < 0 ? LOOK_AGAIN_MS : timeout_ms;
+    bool is_over;
+
+    do {
+        if (!stream_net_check(net))
+            return true;
+        errno = 0;
+        is_over = reactor_sleep(&net->reactor, part_ms) || timeout_ms >= 0 || errno == EINTR;
+    } while (!is_over);
+    return errno != EINTR;
+}
+
 static int net_work(struct rddp_stream_net *net, int timeout_ms)
 {
     bool looked = timeout_ms && !net->is_watched && reactor_now_us() < net->empty_us + LOOK_US;
@@ -70,8 +89,7 @@ static int net_work(struct rddp_stream_net *net, int timeout_ms)
         return 0;
     if (stream_net_watch(net)) /* no memory for it */
         timeout_ms = UNWATCHED_SLEEP_MS;
-    errno = 0;
-    if (!reactor_sleep(&net->reactor, timeout_ms) && errno == EINTR)
+    if (!net_sleep(net, timeout_ms))
         return -EINTR;
     net_look(net);
     return 0;

@@ -60,12 +60,14 @@ RDDP_API void rddp_stream_net_attr_init(struct rddp_stream_net_attr *attr);
 RDDP_API struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *attr);
 RDDP_API int rddp_stream_net_close(struct rddp_stream_net *net); /* -EBUSY: it still has a stream */
 
-/* Returns a descriptor that is readable while rddp_stream_progress() has work to do, or -ENOMEM or -ENOSPC. Do nothing
- * else with it. Packets cost their sender more from this call on, because each has to wake a sleeping thread. */
+/* Returns a descriptor that is readable while rddp_stream_progress() has work to do, or -ENOMEM, -ENOSPC, or -ENODEV
+ * (the program has closed it). Do nothing else with it. Packets cost their sender more from this call on, because each
+ * has to wake a sleeping thread. */
 RDDP_API int rddp_stream_net_fd(struct rddp_stream_net *net);
 /* Receives and sends packets. Waits up to `timeout_ms` milliseconds for the first (0: does not wait, -1: no limit).
  * Where packets follow each other closely it looks for the next for 50 us before it sleeps. Returns 0; -EINTR;
- * -ENODEV: the device was removed, and nothing but timers is left to wait for. */
+ * -ENODEV: the device was removed, and nothing but timers is left to wait for, or the program has closed the net's
+ * descriptors. */
 RDDP_API int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms);
 
 /* --- connections --------------------------------------------------------------------------------------------- */
@@ -76,7 +78,7 @@ RDDP_API int rddp_stream_listen(struct rddp_stream_net *net, uint16_t port, uint
 /* Returns the oldest connection that was not accepted. NULL: EAGAIN (there is none). */
 RDDP_API struct rddp_stream *rddp_stream_accept(struct rddp_stream_net *net);
 /* Connects from an address behind the device; port 0 in `from`: any free port. NULL: EADDRINUSE, EINVAL, ENOMEM, EMFILE
- * (too many streams), ENODEV (the device was removed). */
+ * (too many streams), ENODEV (the device was removed, or the descriptors closed). */
 RDDP_API struct rddp_stream *rddp_stream_connect(struct rddp_stream_net *net, const struct sockaddr *from,
                                                  const struct sockaddr *to);
 
@@ -87,7 +89,7 @@ enum rddp_stream_state {
 };
 
 /* Returns the state, or why the stream failed: -ECONNREFUSED, -ECONNRESET, -ETIMEDOUT, -ECONNABORTED,
- * -ENODEV (the device was removed). */
+ * -ENODEV (the device was removed, or the descriptors closed). */
 RDDP_API int rddp_stream_state(const struct rddp_stream *stream);
 RDDP_API bool rddp_stream_has_option(const struct rddp_stream *stream); /* did both sides offer it? */
 

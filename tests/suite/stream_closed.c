@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* stream_closed.c - a program closes all descriptors beside a context and a network of streams, and opens files of its
- * own at their numbers: the streams fail, and none of the files is written, read or closed. */
+/* stream_closed.c - a program closes all descriptors beside networks of streams, with a context or without one, and
+ * opens files of its own at their numbers: the streams fail, and none of the files is written, read or closed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -40,40 +42,57 @@ static bool are_whole(const int file[FILES])
     return true;
 }
 
-/* Before the path was opened there was a context (`first`), or there is one since. */
-static void close_all(bool first)
+/* When there was a context: before the paths were opened, since, before and not since, or not at all. */
+enum when { BEFORE, SINCE, ONCE, NEVER };
+
+static struct rddp_context *open_context(bool is_wanted)
+{
+    struct rddp_context *context = is_wanted ? rddp_open(NULL) : NULL;
+
+    if (is_wanted && !context)
+        _exit(4);
+    return context;
+}
+
+static void close_all(enum when when)
 {
     const struct stream_path_attr attr = {.v6 = false};
-    struct rddp_context *context = first ? rddp_open(NULL) : NULL;
+    struct rddp_context *context = open_context(when == BEFORE || when == ONCE);
     struct stream_path p;
     int file[FILES];
 
+    if (when == ONCE && rddp_close(context))
+        _exit(5);
     stream_path_open(&p, &attr);
-    if (!first)
-        context = rddp_open(NULL);
-    if (!context || rddp_stream_write(p.end[0], "octets", 6, 0, NULL))
-        _exit(4);
+    if (when == SINCE)
+        context = open_context(true);
+    if (rddp_stream_write(p.end[0], "octets", 6, 0, NULL))
+        _exit(6);
     closefrom(STDERR_FILENO + 1);
     open_files(file);
     (void)rddp_stream_write(p.end[0], "more", 4, 0, NULL);
     for (int end = 0; end < 2; end++)
-        if (rddp_stream_progress(p.net[end], 0) != -ENODEV)
-            _exit(5);
+        if (rddp_stream_progress(p.net[end], end ? 0 : -1) != -ENODEV || rddp_stream_net_fd(p.net[end]) != -ENODEV)
+            _exit(7);
     if (!are_whole(file))
-        _exit(6);
+        _exit(8);
     stream_path_close(&p);
-    if (rddp_close(context))
-        _exit(7);
-    _exit(are_whole(file) ? 0 : 8);
+    if ((when == BEFORE || when == SINCE) && rddp_close(context))
+        _exit(9);
+    _exit(are_whole(file) ? 0 : 10);
 }
 
-static void run(bool first)
+/* `closed`: the program was started with its input closed. */
+static void run(enum when when, bool closed)
 {
     pid_t child = fork_apart(CHILD_S);
     int status;
 
-    if (!child)
-        close_all(first);
+    if (!child) {
+        if (closed)
+            close(STDIN_FILENO);
+        close_all(when);
+    }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
 }
@@ -81,20 +100,69 @@ static void run(bool first)
 static void context_before(void **state)
 {
     (void)state;
-    run(true);
+    run(BEFORE, false);
 }
 
 static void context_since(void **state)
 {
     (void)state;
-    run(false);
+    run(SINCE, false);
+}
+
+static void no_context(void **state)
+{
+    (void)state;
+    run(ONCE, false);
+    run(NEVER, false);
+}
+
+/* The library has number 0 then, which is not closed with the others. */
+static void no_input(void **state)
+{
+    (void)state;
+    run(BEFORE, true);
+    run(NEVER, true);
+}
+
+static void *sleep_at(void *net)
+{
+    int error;
+
+    do
+        error = rddp_stream_progress(net, -1);
+    while (!error);
+    return (void *)(intptr_t)error;
+}
+
+/* A thread that sleeps meanwhile is woken. */
+static void asleep(void **state)
+{
+    const struct stream_path_attr attr = {.v6 = false};
+    pid_t child = fork_apart(CHILD_S);
+    struct stream_path p;
+    pthread_t sleeper;
+    void *result;
+    int status;
+
+    (void)state;
+    if (!child) {
+        stream_path_open(&p, &attr);
+        if (pthread_create(&sleeper, NULL, sleep_at, p.net[0]))
+            _exit(4);
+        usleep(100000);
+        closefrom(STDERR_FILENO + 1);
+        pthread_join(sleeper, &result);
+        _exit((intptr_t)result == -ENODEV ? 0 : 5);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(context_before),
-        cmocka_unit_test(context_since),
+        cmocka_unit_test(context_before), cmocka_unit_test(context_since), cmocka_unit_test(no_context),
+        cmocka_unit_test(no_input),       cmocka_unit_test(asleep),
     };
 
     if (!network_own()) {

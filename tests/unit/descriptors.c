@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* descriptors.c - whose the library's descriptors are, before the first user, beside users that come and go, after a
  * loss, and in a child. */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,6 +71,64 @@ static void own_of_a_child(void **state)
     descriptors_close();
 }
 
+/* The first three numbers may be free when it is made, and are not closed with the others. Either end that goes is a
+ * loss. */
+static void numbers(void **state)
+{
+    int kept[3], before[64], other = -1;
+    struct stat about;
+
+    (void)state;
+    for (int fd = 0; fd < 64; fd++)
+        before[fd] = fstat(fd, &about);
+    for (int fd = 0; fd < 3; fd++) {
+        kept[fd] = fcntl(fd, F_DUPFD, 64);
+        close(fd);
+    }
+    assert_int_equal(descriptors_open(), 0);
+    for (int fd = 0; fd < 3; fd++) {
+        assert_int_equal(fstat(fd, &about), -1);
+        dup2(kept[fd], fd);
+        close(kept[fd]);
+    }
+    for (int fd = 0; fd < 64; fd++)
+        if (before[fd] && fd != descriptors_sentinel() && !fstat(fd, &about))
+            other = fd;
+    assert_true(descriptors_are_ours());
+    close(other);
+    assert_false(descriptors_are_ours());
+    assert_true(descriptors_are_lost());
+    descriptors_close();
+}
+
+/* One who has joined keeps the sentinel, makes the first one, and a new one unless users have lost theirs and were not
+ * told yet. */
+static void guests(void **state)
+{
+    unsigned before = descriptors_losses();
+    ino_t inode;
+
+    (void)state;
+    assert_int_equal(descriptors_join(), 0);
+    inode = sentinel_inode();
+    assert_int_equal(descriptors_open(), 0);
+    descriptors_close();
+    assert_true(sentinel_inode() == inode);
+    close(descriptors_sentinel());
+    assert_int_equal(descriptors_losses(), before + 1);
+    assert_int_equal(descriptors_join(), 0);
+    assert_true(descriptors_are_ours());
+    assert_int_equal(descriptors_losses(), before + 1);
+    assert_int_equal(descriptors_open(), 0);
+    close(descriptors_sentinel());
+    assert_int_equal(descriptors_join(), 0);
+    assert_false(descriptors_are_ours());
+    descriptors_close();
+    for (unsigned joined = 0; joined < 3; joined++)
+        descriptors_part();
+    assert_int_equal(descriptors_sentinel(), -1);
+}
+
 enum { ROUNDS = 5000 };
 
 static atomic_int rounds;
@@ -104,9 +163,8 @@ static void beside_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses),
-        cmocka_unit_test(own_of_a_child),
-        cmocka_unit_test(beside_others),
+        cmocka_unit_test(losses), cmocka_unit_test(own_of_a_child), cmocka_unit_test(numbers),
+        cmocka_unit_test(guests), cmocka_unit_test(beside_others),
     };
 
     return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
