@@ -108,9 +108,20 @@ struct ibv_mr *mr_alloc_null(struct ibv_pd *pd)
     return &mr->ibv;
 }
 
+/* What libibverbs asks for before it calls a device: memory has an address and octets, and rights are named. */
+static bool mr_is_change(int flags, const void *addr, size_t length, int access)
+{
+    if (flags & ~(int)IBV_REREG_MR_FLAGS_SUPPORTED)
+        return false;
+    if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length))
+        return false;
+    return !access || flags & IBV_REREG_MR_CHANGE_ACCESS;
+}
+
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
     struct verbs_mr *mr = (struct verbs_mr *)ibv;
+    bool is_known = mr_is_change(flags, addr, length, access);
     int error;
     unsigned rights = access_of((unsigned)access, &error);
 
@@ -120,9 +131,9 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
         addr = ibv->addr;
         length = ibv->length;
     }
-    if (mr->dm_users) /* there is no address to give it another by */
+    if (!is_known || mr->dm_users) /* device memory has no address to give it another by */
         error = EINVAL;
-    else if (!error || !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+    else if (!error)
         error = -rddp_rereg_mr(mr->rddp, (unsigned)flags, pd_of(pd)->rddp, addr, length, rights);
     if (error) {
         verbs_refuse(error, "ibv_rereg_mr: MR %#x: flags %#x, access %#x, %zu octets at %p", ibv->rkey, (unsigned)flags,

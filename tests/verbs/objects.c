@@ -74,6 +74,52 @@ static void test_changed_objects(void **state)
     assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
+/* libibverbs refuses some changes before it asks a device; the region is as it was. */
+static void refuses_changes(struct ibv_context *context)
+{
+    enum { RIGHTS = IBV_ACCESS_LOCAL_WRITE, MEMORY = IBV_REREG_MR_CHANGE_TRANSLATION, DOMAIN = IBV_REREG_MR_CHANGE_PD };
+    static char memory[SIZE];
+    const struct {
+        int flags;
+        void *addr;
+        size_t length;
+        int access;
+    } rows[] = {
+        {0, NULL, 0, 0},           {8, NULL, 0, 0},
+        {MEMORY, memory, 0, 0},    {MEMORY, NULL, 0, 0},
+        {MEMORY, NULL, SIZE, 0},   {MEMORY, memory, 64, RIGHTS},
+        {DOMAIN, NULL, 0, RIGHTS}, {DOMAIN, NULL, 0, 1 << 23},
+    };
+    struct ibv_pd *pd = ibv_alloc_pd(context);
+    struct ibv_mr *mr = ibv_reg_mr(pd, memory, SIZE, RIGHTS);
+    uint32_t key = mr->rkey;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        errno = 0;
+        if (ibv_rereg_mr(mr, rows[i].flags, pd, rows[i].addr, rows[i].length, rows[i].access) != IBV_REREG_MR_ERR_INPUT)
+            fail_msg("row %zu was not refused", i);
+        assert_int_equal(errno, EINVAL);
+        assert_true(mr->rkey == key && mr->addr == memory && mr->length == SIZE);
+    }
+    assert_int_equal(ibv_rereg_mr(mr, MEMORY, NULL, memory, 1, 0), 0);
+    assert_int_equal(mr->length, 1);
+    assert_int_equal(ibv_dereg_mr(mr), 0);
+    assert_int_equal(ibv_dealloc_pd(pd), 0);
+    assert_int_equal(ibv_close_device(context), 0);
+}
+
+static void test_changes_refused(void **state)
+{
+    int devices;
+    struct ibv_device **list = ibv_get_device_list(&devices);
+
+    (void)state;
+    assert_true(devices > 0);
+    for (int i = 0; i < devices; i++)
+        refuses_changes(ibv_open_device(list[i]));
+    ibv_free_device_list(list);
+}
+
 static void test_parent_domain(void **state)
 {
     struct ibv_context *context = open_device();
@@ -98,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_changed_objects),
+        cmocka_unit_test(test_changes_refused),
         cmocka_unit_test(test_parent_domain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
