@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* complete.c - completes requests in posting order, or fails the queue pair and flushes all of them. */
 #include "core/qp_inner.h"
+#include "core/mw.h"
 
 enum { RUN = 32 /* requests that complete while the CQ is locked */ };
 
@@ -168,6 +169,12 @@ static void complete_flush_receives(struct qp *qp)
         flush_receive(qp, wr_id, RDDP_WC_SUCCESS);
 }
 
+static void stop_binding(struct qp *qp)
+{
+    qp->binding = false;
+    mw_part_from(&qp->joined);
+}
+
 void qp_fail(struct qp *qp, const struct fault_note *note)
 {
     if (qp->state == QP_ERROR)
@@ -177,7 +184,7 @@ void qp_fail(struct qp *qp, const struct fault_note *note)
     qp->cut.source = EMIT_NOTHING;
     qp->answers.tail = qp->answers.head;
     qp->invalidating = 0;
-    qp->binding = false;
+    stop_binding(qp);
     flush_sends(qp);
     complete_flush_receives(qp);
     if (qp->attr.failed)
@@ -188,7 +195,7 @@ void sq_fail(struct qp *qp, const struct fault_note *note)
 {
     qp->note = *note;
     qp->sends_failed = true;
-    qp->binding = false;
+    stop_binding(qp);
     flush_sends(qp);
     if (qp->attr.happened)
         qp->attr.happened(qp, QP_SENDS_FAILED);

@@ -314,7 +314,7 @@ static bool emit_locally(struct qp *qp, struct send *s)
     enum fault fault;
 
     if (s->opcode == RDDP_WR_BIND_MW)
-        fault = mw_bind(qp->attr.mrs, qp->attr.pd, qp->user, &bind);
+        fault = mw_bind(qp->attr.mrs, qp->attr.pd, qp->user, &bind, &qp->joined);
     else
         fault = mr_invalidate(qp->attr.mrs, qp->attr.pd, s->remote_key, false, &s->retired);
     qp->binding = fault == FAULT_NOT_NOW;

@@ -47,10 +47,8 @@ static struct mr *mw_region(const struct mr_table *table, const struct mr *windo
 }
 
 /* The window is invalid, claimed, and out of use: nothing reads what changes here before it is valid again. */
-static enum fault mw_open(struct mr *window, struct mr *region, uint64_t user, const struct rddp_mw_bind *to)
+static void mw_open(struct mr *window, struct mr *region, uint64_t user, const struct rddp_mw_bind *to)
 {
-    if (!is_joined(region))
-        return FAULT_NOT_NOW; /* it changes, or goes */
     window->base = (uint8_t *)((uintptr_t)region->base + (to->addr - region->start));
     window->start = to->access & RDDP_ACCESS_ZERO_BASED ? 0 : to->addr;
     window->length = to->length;
@@ -58,40 +56,54 @@ static enum fault mw_open(struct mr *window, struct mr *region, uint64_t user, c
         to->access | (region->access & (RDDP_ACCESS_STABLE | RDDP_ACCESS_VOLATILE | RDDP_ACCESS_ON_DEMAND));
     window->parent = region;
     window->user = window->kind == MR_WINDOW ? 0 : user;
-    return FAULT_NONE;
 }
 
-/* What is wrong leaves the window as it is: other queue pairs of the domain may use one of type 1. */
-static enum fault bind_claimed(struct mr_table *table, struct mr *window, uint64_t user, const struct mw_bind *bind)
+/* What is wrong leaves the window as it is: other queue pairs of the domain may use one of type 1. So it becomes
+ * invalid only when the region is joined: then that can neither go nor change. */
+static enum fault bind_claimed(struct mr_table *table, struct mr *window, uint64_t user, const struct mw_bind *bind,
+                               struct mr **joined)
 {
     bool is_of_qp = window->kind == MR_WINDOW_OF_QP, is_to_memory = bind->to.length;
-    struct mr *region = is_to_memory ? mw_region(table, window, &bind->to) : NULL;
-    enum fault fault = FAULT_NONE;
+    struct mr *region = *joined;
 
+    if (!region && is_to_memory)
+        region = mw_region(table, window, &bind->to);
     if (is_to_memory ? !region || (is_of_qp && window->valid) : is_of_qp)
         return FAULT_LOCAL_KEY;
+    if (region && !*joined && !is_joined(region))
+        return FAULT_NOT_NOW; /* it changes, or goes */
+    *joined = region;
     mr_unbind(table, window);
     if (!epoch_is_over(&table->epochs, window->retired) || window->sending)
         return FAULT_NOT_NOW;
     if (region)
-        fault = mw_open(window, region, user, &bind->to);
-    if (fault)
-        return fault;
+        mw_open(window, region, user, &bind->to);
+    *joined = NULL; /* the window is that part now */
     window->key = bind->key;
     window->valid = region;
     return FAULT_NONE;
 }
 
-enum fault mw_bind(struct mr_table *table, const struct pd *pd, uint64_t user, const struct mw_bind *bind)
+enum fault mw_bind(struct mr_table *table, const struct pd *pd, uint64_t user, const struct mw_bind *bind,
+                   struct mr **joined)
 {
     struct mr *window = mr_find_window(table, bind->key);
-    enum fault fault;
+    enum fault fault = FAULT_LOCAL_KEY;
 
-    if (!window || window->pd != pd)
-        return FAULT_LOCAL_KEY;
-    if (!mr_claim(window))
-        return FAULT_NOT_NOW;
-    fault = bind_claimed(table, window, user, bind);
-    mr_release(window);
+    if (window && window->pd == pd) {
+        if (!mr_claim(window))
+            return FAULT_NOT_NOW;
+        fault = bind_claimed(table, window, user, bind, joined);
+        mr_release(window);
+    }
+    if (fault == FAULT_LOCAL_KEY)
+        mw_part_from(joined);
     return fault;
+}
+
+void mw_part_from(struct mr **joined)
+{
+    if (*joined)
+        (*joined)->parts--;
+    *joined = NULL;
 }

@@ -2,6 +2,7 @@
 /* qp.c - the queues of one endpoint: their memory, posting, and the calls to the numbering for arriving and leaving
  * segments. */
 #include "core/datagram.h"
+#include "core/mw.h"
 #include "core/qp_inner.h"
 
 #include <assert.h>
@@ -118,23 +119,24 @@ void qp_init(struct qp *qp, const struct qp_attr *attr, void *buffer)
         attr->srq->users++;
 }
 
-/* Gives back the places of receives that messages were arriving in. Matters for an SRQ, which outlives the queue
- * pair. */
-static void give_receives_back(struct qp *qp)
+/* What outlives the queue pair: places of an SRQ in which messages were arriving, and the region of a bind that waits.
+ */
+static void give_all_back(struct qp *qp)
 {
+    mw_part_from(&qp->joined);
     atomic_fetch_sub(&qp->rq->taken, qp->arriving.claimed - qp->arriving.next);
 }
 
 void qp_reset(struct qp *qp, const struct qp_attr *attr, void *buffer)
 {
-    give_receives_back(qp);
+    give_all_back(qp);
     memset(buffer, 0, qp_size(attr));
     qp_begin(qp, attr, buffer);
 }
 
 void qp_fini(struct qp *qp)
 {
-    give_receives_back(qp);
+    give_all_back(qp);
     qp->attr.pd->users--;
     qp->attr.send_cq->users--;
     qp->attr.recv_cq->users--;

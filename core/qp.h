@@ -287,7 +287,7 @@ struct qp {
     struct written written;
     uint64_t invalidating; /* not 0: the message at arriving.next invalidated a key at that epoch; it is delivered when
                               mr_is_unused() */
-    bool binding;          /* the next request binds a window that others may still use */
+    struct mr *joined;     /* with `binding`, the region of that bind, if it has joined it: see mw_bind() */
     uint64_t rx_pos;       /* everything before this stream position has arrived and is placed */
     uint64_t waiter;       /* the host's: rq_await() notes it */
 
@@ -295,6 +295,7 @@ struct qp {
     uint32_t rx_atomic_msg;                           /* of the response to our next atomic (queue 3) */
     uint64_t tx_pos;                                  /* everything before this stream position has left */
     struct cut cut;
+    bool binding; /* the next request binds a window that others may still use */
 
     uint64_t tx_octets, rx_octets; /* payload, for counters */
     uint64_t control_dropped; /* octets of control data of Writes and Read Requests that no receive was posted for */

@@ -23,6 +23,7 @@ static void *bind_often(void *arg)
 {
     struct epoch_reader *reader = arg;
     uint32_t seed = 1 + (uint32_t)(reader - place);
+    struct mr *joined = NULL;
 
     epoch_enter(&e.mrs.epochs, reader);
     for (int i = 0; i < BINDS || (!found && i < BINDS_MAX); i++) {
@@ -33,7 +34,7 @@ static void *bind_often(void *arg)
                                       .lkey = region->key,
                                       .access = RDDP_ACCESS_REMOTE_WRITE}};
         enum fault fault;
-        while ((fault = mw_bind(&e.mrs, &e.pd, 1, &what)) == FAULT_NOT_NOW) {
+        while ((fault = mw_bind(&e.mrs, &e.pd, 1, &what, &joined)) == FAULT_NOT_NOW) {
             epoch_renew(&e.mrs.epochs, reader);
             sched_yield();
         }

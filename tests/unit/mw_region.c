@@ -7,7 +7,8 @@ enum { LENGTH = 256, AT = 40, OCTETS = 100, KEY = 0xabcd00, BINDABLE = LOCAL | R
 
 static struct engine e;
 static struct side s, t;
-static struct mr *region;
+static struct epoch_reader place;
+static struct mr *region, *joined;
 static struct mr first, second; /* windows of type 1 and 2 */
 
 static void make_window(struct mr *window, enum mr_kind kind, uint32_t key)
@@ -20,6 +21,8 @@ static int set_up(void **state)
 {
     (void)state;
     engine_init(&e);
+    joined = NULL;
+    epochs_init(&e.mrs.epochs, &place, 1);
     region = engine_region(&e, LENGTH, BINDABLE);
     make_window(&first, MR_WINDOW, KEY + 1);
     make_window(&second, MR_WINDOW_OF_QP, 2 * KEY + 1);
@@ -47,7 +50,14 @@ static struct mw_bind bind_to(const struct mr *mr, uint32_t key)
 
 static enum fault bind(const struct mw_bind *what)
 {
-    return mw_bind(&e.mrs, &e.pd, s.qp.user, what);
+    return mw_bind(&e.mrs, &e.pd, s.qp.user, what, &joined);
+}
+
+static enum fault read_by(uint32_t key)
+{
+    uint8_t *at;
+
+    return mr_check(&e.mrs, &e.pd, key, region->start + AT, OCTETS, RDDP_ACCESS_REMOTE_READ, &at, NULL);
 }
 
 /* A part goes with its key, and a window leads elsewhere when it is bound again. */
@@ -116,10 +126,69 @@ static void answers_no_other_user(void **state)
     assert_int_equal(arrive(&s, a_read_request(1, &read)), FAULT_NONE);
     assert_true(qp_emit(&s.qp, &emit, OCTETS / 2, 1000));
     assert_int_equal(mr_invalidate(&e.mrs, &e.pd, what.key, false, &epoch), FAULT_NONE);
-    assert_int_equal(mw_bind(&e.mrs, &e.pd, t.qp.user, &what), FAULT_NONE);
+    assert_int_equal(mw_bind(&e.mrs, &e.pd, t.qp.user, &what, &joined), FAULT_NONE);
     assert_false(qp_emit(&s.qp, &emit, OCTETS / 2, 1000));
     assert_int_equal(s.qp.state, QP_ERROR);
     assert_int_equal(s.qp.note.fault, FAULT_DOMAIN);
+}
+
+/* What was right when the old binding went stays so: the region cannot go. If it was invalidated the key is dead. */
+static void region_stays_meanwhile(void **state)
+{
+    const struct mw_bind what = bind_to(region, KEY + 2), again = bind_to(region, KEY + 3);
+    uint64_t epoch;
+
+    (void)state;
+    assert_int_equal(bind(&what), FAULT_NONE);
+    epoch_enter(&e.mrs.epochs, &place);
+    assert_int_equal(bind(&again), FAULT_NOT_NOW);
+    assert_ptr_equal(joined, region);
+    assert_false(mr_close(region));
+    assert_int_equal(mr_invalidate(&e.mrs, &e.pd, region->key, false, &epoch), FAULT_NONE);
+    epoch_leave(&place);
+    assert_int_equal(bind(&again), FAULT_NONE);
+    assert_true(first.valid && first.key == KEY + 3);
+    assert_int_equal(region->parts, 1);
+    assert_int_equal(read_by(KEY + 3), FAULT_KEY);
+    assert_null(joined);
+}
+
+/* Where the region goes before it is joined, the window is as it was. */
+static void region_goes_first(void **state)
+{
+    struct mr *other = engine_region(&e, LENGTH, BINDABLE);
+    const struct mw_bind what = bind_to(region, KEY + 2), again = bind_to(other, KEY + 3);
+
+    (void)state;
+    assert_int_equal(bind(&what), FAULT_NONE);
+    assert_true(mr_close(other));
+    assert_int_equal(bind(&again), FAULT_NOT_NOW);
+    other->valid = false;
+    assert_int_equal(bind(&again), FAULT_LOCAL_KEY);
+    assert_int_equal(read_by(KEY + 2), FAULT_NONE);
+    assert_int_equal(region->parts, 1);
+    mr_open(other);
+}
+
+/* Where the window goes, or one of type 2 is bound by another, the region has that part no longer. */
+static void window_goes_meanwhile(void **state)
+{
+    const struct mw_bind what = bind_to(region, 2 * KEY + 2), again = bind_to(region, 2 * KEY + 3);
+    struct mr *none = NULL;
+    uint64_t epoch;
+
+    (void)state;
+    assert_int_equal(bind(&what), FAULT_NONE);
+    assert_int_equal(mr_invalidate(&e.mrs, &e.pd, what.key, false, &epoch), FAULT_NONE);
+    second.sending++;
+    assert_int_equal(bind(&again), FAULT_NOT_NOW);
+    assert_int_equal(region->parts, 1);
+    second.sending--;
+    assert_int_equal(mw_bind(&e.mrs, &e.pd, t.qp.user, &what, &none), FAULT_NONE);
+    assert_int_equal(region->parts, 2);
+    assert_int_equal(bind(&again), FAULT_LOCAL_KEY);
+    assert_int_equal(region->parts, 1);
+    assert_true(second.valid && second.key == what.key);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -127,10 +196,9 @@ static void answers_no_other_user(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(not_to_a_key_of_another_kind),
-        TEST(memory_stays_what_it_is),
-        TEST(goes_once),
-        TEST(answers_no_other_user),
+        TEST(not_to_a_key_of_another_kind), TEST(memory_stays_what_it_is), TEST(goes_once),
+        TEST(answers_no_other_user),        TEST(region_stays_meanwhile),  TEST(region_goes_first),
+        TEST(window_goes_meanwhile),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
