@@ -81,8 +81,8 @@ enum rddp_send_flags {
  * local key `lkey`, which has RDDP_ACCESS_MW_BIND. The rkey of the request is the window's key from then on: it has the
  * upper 24 bits of the key that the window has now, and the lowest 8 bits are to differ. `access` is what peers may do:
  * RDDP_ACCESS_REMOTE_READ, _WRITE and _ATOMIC, and for windows of type 2 also RDDP_ACCESS_ZERO_BASED. To write, the
- * region needs RDDP_ACCESS_LOCAL_WRITE, but no remote right of its own; _ATOMIC is not for memory on demand. Requests
- * behind it find the window bound. */
+ * region needs RDDP_ACCESS_LOCAL_WRITE, but no remote right of its own; atomics to memory on demand are refused.
+ * Requests behind it find the window bound. */
 struct rddp_mw_bind {
     uint64_t addr, length;
     uint32_t lkey;
