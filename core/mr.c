@@ -303,7 +303,8 @@ enum fault mr_invalidate(struct mr_table *table, const struct pd *pd, uint64_t k
         return FAULT_INVALIDATE;
     if (mr->kind != MR_REGION)
         return window_invalidate(table, mr, epoch);
-    /* If two threads invalidate at once, one of them fails. */
+    /* If two threads invalidate at once, one of them fails, unless a change of the region came between their
+     * look-ups: then one has found each of both, and the key is invalid all the same. */
     if (!atomic_exchange(&mr->valid, false))
         return FAULT_INVALIDATE;
     *epoch = epoch_advance(&table->epochs);
