@@ -229,17 +229,22 @@ static void end_if_cut(struct loop *loop)
 }
 
 /* Whoever waits for the lock and pollers, who come again at once, take turns: none keeps the others out. Nor does a
- * thread that waits and does not run. */
+ * thread that waits and does not run. A poller whose turn is refused says so, and loop_lock() steps aside. */
 static bool loop_try_politely(struct loop *loop)
 {
     bool is_turn = atomic_load_explicit(&loop->polled.is_turn, memory_order_relaxed);
 
     if (atomic_load_explicit(&loop->wanted, memory_order_relaxed) && !is_turn && ++loop->polled.kept_out % INSIST_EVERY)
         return false;
-    if (!loop_trylock(loop))
+    if (!loop_trylock(loop)) {
+        if (is_turn)
+            atomic_store_explicit(&loop->polled.refused, &cancel_mine, memory_order_relaxed);
         return false;
+    }
     if (is_turn)
         atomic_store_explicit(&loop->polled.is_turn, false, memory_order_relaxed);
+    if (atomic_load_explicit(&loop->polled.refused, memory_order_relaxed))
+        atomic_store_explicit(&loop->polled.refused, NULL, memory_order_relaxed);
     return true;
 }
 

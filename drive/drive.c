@@ -66,7 +66,7 @@ int rddp_progress(struct rddp_context *context, int timeout_ms)
         return -EBADF;
     for (uint32_t i = 0; i < context->loops; i++) {
         batch_ring(&context->loop[i]);
-        loop_lock(&context->loop[i]);
+        loop_lock_to_work(&context->loop[i]);
         if (came && context->loops == 1)
             loop_work_woken(&context->loop[i]);
         else

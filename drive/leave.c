@@ -40,6 +40,7 @@ static void leave_loops(struct rddp_context *context)
         loop->receives_posted = loop->spans_wanted = false;
         loop->polled.us = 0;
         loop->polled.lasts = false;
+        loop->polled.refused = NULL;
     }
 }
 

@@ -88,6 +88,7 @@ void loop_work(struct loop *loop)
 {
     loop_rouse(loop);
     run_round(loop);
+    atomic_store_explicit(&loop->polled.refused, NULL, memory_order_relaxed); /* this was what a poller would do */
 }
 
 /* The socket that spoke last, unless it is time for all. Returns whether it has spoken again. */
@@ -233,7 +234,7 @@ static bool is_new_poll(const struct loop *loop, struct poll_stats *stats)
 
 static void do_round(struct loop *loop)
 {
-    loop_lock(loop);
+    loop_lock_to_work(loop);
     loop_work(loop);
     loop_unlock(loop);
     let_another_in(loop);

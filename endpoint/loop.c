@@ -4,14 +4,19 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "endpoint/objects.h"
 #include "loop/cancel.h"
 #include "loop/descriptors.h"
+
+/* Leave the lock to a poller whose turn was refused: yield the CPU, then sleep, each at most this many times. */
+enum { ASIDE_YIELDS = 10, ASIDE_STEPS = 10, ASIDE_NS = 20000 };
 
 /* --- endpoints -----------------------------------------------------------------------------------------------------
  */
@@ -57,7 +62,37 @@ static void free_dead(struct loop *loop)
 /* --- the lock -------------------------------------------------------------------------------------------------------
  */
 
+static bool has_refused(const struct loop *loop)
+{
+    const struct cancel *refused = atomic_load_explicit(&loop->polled.refused, memory_order_relaxed);
+
+    return refused && refused != &cancel_mine;
+}
+
+/* Polls never wait, and threads that take the lock again at once would leave it free for moments that they miss. A
+ * poller that does not come again, or is this thread, delays no other. */
+static void step_aside(struct loop *loop)
+{
+    const struct timespec step = {.tv_nsec = ASIDE_NS};
+
+    cancel_hold();
+    for (int i = 0; i < ASIDE_YIELDS + ASIDE_STEPS && has_refused(loop); i++)
+        if (i < ASIDE_YIELDS)
+            sched_yield();
+        else
+            nanosleep(&step, NULL);
+    atomic_store_explicit(&loop->polled.refused, NULL, memory_order_relaxed);
+    cancel_release();
+}
+
 void loop_lock(struct loop *loop)
+{
+    if (atomic_load_explicit(&loop->polled.refused, memory_order_relaxed))
+        step_aside(loop);
+    loop_lock_to_work(loop);
+}
+
+void loop_lock_to_work(struct loop *loop)
 {
     atomic_fetch_add_explicit(&loop->wanted, 1, memory_order_relaxed);
     pthread_mutex_lock(&loop->lock);

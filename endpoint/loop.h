@@ -11,6 +11,7 @@
 #include "endpoint/pool.h"
 #include "endpoint/waiting.h"
 #include "base/spin.h"
+#include "loop/cancel.h"
 #include "loop/reactor.h"
 
 enum {
@@ -56,6 +57,7 @@ struct poll_seen {
     _Atomic uint32_t armings;  /* the context's, when a CQ that was not armed was last polled in vain */
     _Atomic bool is_turn;      /* a thread that waited has had the loop lock since the last poll: the next goes first */
     _Atomic uint32_t kept_out; /* polls that left the lock to a thread that waits */
+    _Atomic(const struct cancel *) refused; /* the cancel_mine of a poller that found it locked at its turn, or NULL */
 };
 
 /* What a poller asks next: all sockets, or the one that spoke last. */
@@ -126,8 +128,10 @@ void loop_forget_descriptors(struct loop *loop);
 struct loop *loop_next(struct rddp_context *context);
 
 /* Lock and unlock the loop; loop_unlock() frees what was closed meanwhile. loop_trylock(): false if another thread
- * holds the lock. */
+ * holds the lock. loop_lock() first waits, for a millisecond or so at most, until a poller whose turn was refused has
+ * had it; loop_lock_to_work(), for a caller that does the same work, does not. */
 void loop_lock(struct loop *loop);
+void loop_lock_to_work(struct loop *loop);
 bool loop_trylock(struct loop *loop);
 void loop_unlock(struct loop *loop);
 /* In a child of fork(), whose parent's thread had it: the same, and nothing is freed. */

@@ -238,12 +238,49 @@ def latest(rests=True, wakes=True, alone=True, rings=True):
     return None, len(seen)
 
 
-class Ticks:
-    """latest() beside the models."""
-    names = ("ticks",)
+def turns(aside=True, gives_up=True, ends=True, clears=True):
+    """Every schedule of two threads that take the loop lock again and again (0, 1 waits for it, 2 has it), and of a poller that
+    comes again in time, or has gone. Once a poll was refused at its turn, the poller has the lock before either of them has it
+    again; a thread that waits has it after two polls at most. Returns what it found, and the states."""
+    start = ((0, 0), "out", 0, 0, 0, 0)
+    seen, todo = {start}, [start]
+    while todo:
+        callers, poller, turn, refused, since, past = todo.pop()
+        free, after = 2 not in callers and poller != "has", []
+        for i, at in enumerate(callers):
+            waits = aside and refused and not (gives_up and poller == "gone")
+            if (at == 0 and waits) or (at == 1 and not free):
+                continue
+            moved = tuple((at + 1) % 3 if k == i else c for k, c in enumerate(callers))
+            after.append((moved, poller, at == 1 or turn, refused if at or not aside else 0, min(since + (at == 1 and refused), 2),
+                          0 if at == 1 else past))
+        if not after and poller == "gone":
+            return "threads wait for a poller that does not come again", len(seen)
+        if poller == "out":
+            after.append((callers, "gone", turn, refused, 0, 0))
+            if turn or 1 not in callers:
+                after.append((callers, "at its turn" if turn else "tries", turn, refused, since, past))
+        elif poller == "has":
+            after.append((callers, "out", turn, refused, since, past))
+        elif poller != "gone" and free:
+            after.append((callers, "has", 0 if poller != "tries" and clears else turn, 0 if ends else refused, 0,
+                          min(past + 1, 3) if 1 in callers else 0))
+        elif poller != "gone":
+            after.append((callers, "out", turn, 1 if poller != "tries" else refused, since, past))
+        for state in after:
+            _, poller, _, refused, since, past = state
+            if (since > 1 and poller != "gone") or past > 2 or (poller == "has" and refused):
+                return "a turn is not had, or does not end", len(seen)
+            if state not in seen:
+                seen.add(state)
+                todo.append(state)
+    return None, len(seen)
 
-    def __init__(self, **how):
-        self.run = lambda: latest(**how)
+
+class Ticks:
+    """latest() and turns() beside the models."""
+    def __init__(self, run=latest, **how):
+        self.names, self.run = (run.__name__,), lambda: run(**how)
 
 
 def doorbell(order="sc", compares=True):
@@ -344,7 +381,7 @@ def resting(parked=False, says_first=True, rouses=True, locked=True):
                  lambda regs, last: "a link is out of the epoll set while a thread sleeps" if last["out"] else None)
 
 
-HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), doorbell(), park(), publish(), places(), waiters(),
+HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), Ticks(turns), doorbell(), park(), publish(), places(), waiters(),
          replaced(), replaced(invalidates=True), resting(), resting(parked=True))
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
@@ -363,6 +400,10 @@ FAILS = {
     "the thread sleeps as long whatever the age": Ticks(rests=False),
     "a poster that goes on speaks for others": Ticks(alone=False),
     "a poster that goes on does not ring itself": Ticks(rings=False),
+    "a thread that does not step aside": Ticks(turns, aside=False),
+    "a thread that steps aside without end": Ticks(turns, gives_up=False),
+    "a refused turn that is had and not ended": Ticks(turns, ends=False),
+    "a turn that is had and not over": Ticks(turns, clears=False),
     "a doorbell without orders": doorbell(order="rlx"),
     "a doorbell released without a compare": doorbell(compares=False),
     "parking without orders": park(order="rel"),
@@ -387,6 +428,7 @@ FAILS = {
     "a thread that puts the link back without the lock": resting(parked=True, locked=False),
 }
 CODE = {
+    "api/cq.c": ["if (is_turn)\n            atomic_store_explicit(&loop->polled.refused, &cancel_mine, memory_order_relaxed);"],
     "core/epoch.c": ["atomic_store(&reader->epoch, atomic_load(&epochs->now));", "return atomic_fetch_add(&epochs->now, 1) + 1;",
                      "uint64_t entered = atomic_load(&epochs->reader[i].epoch);",
                      "atomic_store_explicit(&reader->epoch, 0, memory_order_release);"],
