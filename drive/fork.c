@@ -9,14 +9,14 @@
 #include <sched.h>
 
 #include "loop/cancel.h"
-#include "loop/descriptors.h"
 
 /* Longer than any turn, also on a machine that has far too much to do: a lock that is held for longer is held by the
  * forking thread itself, or by a stopped one. */
 enum { PATIENCE_US = 5000000 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* descriptors_lock() guards the list, and is held while the process forks. First in the lock order. */
+/* Guards the list, and is held while the process forks. First in the lock order. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rddp_context *contexts;
 static _Thread_local bool is_mine; /* this thread holds it for a call of the library, whose log function may fork */
 
@@ -110,7 +110,7 @@ static void before_fork(void)
     uint64_t until_us = reactor_now_us() + PATIENCE_US;
 
     if (!is_mine)
-        descriptors_lock();
+        pthread_mutex_lock(&lock);
     for (struct rddp_context *context = contexts; context; context = context->next_open)
         context->is_held = !is_mine && context->home != CONTEXT_INHERITED && context->home != CONTEXT_TORN &&
                            fork_hold(context, until_us);
@@ -127,12 +127,11 @@ static void in_parent(void)
             release_doorbells(&context->loop[i], NULL);
     }
     if (!is_mine)
-        descriptors_unlock();
+        pthread_mutex_unlock(&lock);
 }
 
 static void in_child(void)
 {
-    descriptors_leave();
     for (struct rddp_context *context = contexts; context; context = context->next_open) {
         if (context->home == CONTEXT_INHERITED)
             continue;
@@ -145,7 +144,7 @@ static void in_child(void)
             loop_unlock_inherited(&context->loop[i]);
     }
     is_mine = false; /* its calls need the lock, if only to be told that they cannot be made */
-    descriptors_unlock();
+    pthread_mutex_unlock(&lock);
 }
 
 /* If there is no memory for this, a child may only exit or execute another program, as without it. */
@@ -159,22 +158,22 @@ static void watch_forks(void)
 void fork_add(struct rddp_context *context)
 {
     pthread_once(&once, watch_forks);
-    descriptors_lock();
+    pthread_mutex_lock(&lock);
     context->next_open = contexts;
     context->before_open = &contexts;
     if (contexts)
         contexts->before_open = &context->next_open;
     contexts = context;
-    descriptors_unlock();
+    pthread_mutex_unlock(&lock);
 }
 
 void fork_remove(struct rddp_context *context)
 {
-    descriptors_lock();
+    pthread_mutex_lock(&lock);
     *context->before_open = context->next_open;
     if (context->next_open)
         context->next_open->before_open = context->before_open;
-    descriptors_unlock();
+    pthread_mutex_unlock(&lock);
 }
 
 void fork_each(void (*action)(struct rddp_context *))
@@ -186,7 +185,7 @@ void fork_each(void (*action)(struct rddp_context *))
 /* The log, and other calls that are made meanwhile, may be cancellation points. */
 void fork_lock(void)
 {
-    descriptors_lock();
+    pthread_mutex_lock(&lock);
     cancel_hold();
     is_mine = true;
 }
@@ -194,7 +193,7 @@ void fork_lock(void)
 void fork_unlock(void)
 {
     if (is_mine)
-        descriptors_unlock();
+        pthread_mutex_unlock(&lock);
     is_mine = false;
     cancel_release();
 }

@@ -27,7 +27,11 @@ static _Atomic int sentinel = -1, other_end = -1;
 static struct descriptor_identity sentinel_is, other_is;
 static atomic_uint changes, losses;
 static unsigned users, guests; /* guests: as of descriptors_join() */
+
+/* Guards the above, but for those who only look. Held while the process forks, after fork.c has taken its locks: a
+ * context that forks are watched for has opened the descriptors before. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool is_the_same(int fd, const struct descriptor_identity *as)
 {
@@ -104,78 +108,6 @@ static void close_sentinel(void)
     changes++;
 }
 
-/* One that is shared with a parent goes with it. */
-static int renew_if_needed(void)
-{
-    if (sentinel >= 0 && other_end >= 0 && !descriptors_are_lost())
-        return 0;
-    close_sentinel();
-    return open_sentinel();
-}
-
-int descriptors_open(void)
-{
-    int error = renew_if_needed();
-
-    users += !error;
-    return error;
-}
-
-void descriptors_close(void)
-{
-    if (!--users && !guests)
-        close_sentinel();
-}
-
-void descriptors_lock(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-void descriptors_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-/* A new sentinel would tell users that what they have lost is theirs. */
-int descriptors_join(void)
-{
-    int error;
-
-    descriptors_lock();
-    cancel_hold();
-    error = users ? 0 : renew_if_needed();
-    guests += !error;
-    cancel_release();
-    descriptors_unlock();
-    return error;
-}
-
-void descriptors_part(void)
-{
-    descriptors_lock();
-    cancel_hold();
-    if (!--guests && !users)
-        close_sentinel();
-    cancel_release();
-    descriptors_unlock();
-}
-
-void descriptors_leave(void)
-{
-    close_end(&other_end, &other_is);
-}
-
-int descriptors_renew(void)
-{
-    if (descriptors_are_lost())
-        return -EBADF;
-    if (other_end >= 0)
-        return 0;
-    close_sentinel();
-    return open_sentinel();
-}
-
 /* A program may keep what lies below some number, and one end in a hole there. Looks again if the sentinel changed
  * meanwhile. Not without end, since a thread that changes it may have to wait. */
 static bool sentinel_is_lost(void)
@@ -195,6 +127,133 @@ static bool sentinel_is_lost(void)
     return false;
 }
 
+/* --- fork() ----------------------------------------------------------------------------------------------------- */
+
+static void hold_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void drop_lock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void leave_and_drop(void)
+{
+    descriptors_leave();
+    guests = 0; /* streams are the parent's */
+    drop_lock();
+}
+
+static void watch_descriptors(void)
+{
+    pthread_atfork(hold_lock, drop_lock, leave_and_drop);
+}
+
+static void descriptors_lock(void)
+{
+    pthread_once(&once, watch_descriptors);
+    pthread_mutex_lock(&lock);
+    cancel_hold();
+}
+
+static void descriptors_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+    cancel_release();
+}
+
+/* --- users -------------------------------------------------------------------------------------------------------- */
+
+static bool note_loss(void)
+{
+    if (!(losses & 1) && sentinel_is_lost())
+        losses += 3;
+    return losses & 1;
+}
+
+/* One that is shared with a parent goes with it. */
+static int renew_if_needed(void)
+{
+    if (sentinel >= 0 && other_end >= 0 && !note_loss())
+        return 0;
+    close_sentinel();
+    return open_sentinel();
+}
+
+int descriptors_open(void)
+{
+    int error;
+
+    descriptors_lock();
+    error = renew_if_needed();
+    users += !error;
+    descriptors_unlock();
+    return error;
+}
+
+void descriptors_close(void)
+{
+    descriptors_lock();
+    if (!--users && !guests)
+        close_sentinel();
+    descriptors_unlock();
+}
+
+/* A new sentinel would tell users that what they have lost is theirs. */
+int descriptors_join(void)
+{
+    int error;
+
+    descriptors_lock();
+    error = users ? 0 : renew_if_needed();
+    guests += !error;
+    descriptors_unlock();
+    return error;
+}
+
+void descriptors_part(void)
+{
+    descriptors_lock();
+    guests -= guests > 0;
+    if (!guests && !users)
+        close_sentinel();
+    descriptors_unlock();
+}
+
+void descriptors_leave(void)
+{
+    close_end(&other_end, &other_is);
+}
+
+int descriptors_renew(void)
+{
+    int error = 0;
+
+    descriptors_lock();
+    if (note_loss()) {
+        error = -EBADF;
+    } else if (other_end < 0) {
+        close_sentinel();
+        error = open_sentinel();
+    }
+    descriptors_unlock();
+    return error;
+}
+
+bool descriptors_are_lost(void)
+{
+    bool are_lost;
+
+    descriptors_lock();
+    are_lost = note_loss();
+    descriptors_unlock();
+    return are_lost;
+}
+
+/* --- who looks ---------------------------------------------------------------------------------------------------- */
+
 /* Others may notice the loss that this sees, and make a new sentinel. */
 unsigned descriptors_losses(void)
 {
@@ -210,13 +269,6 @@ unsigned descriptors_losses(void)
 bool descriptors_are_ours(void)
 {
     return !(losses & 1) && !sentinel_is_lost();
-}
-
-bool descriptors_are_lost(void)
-{
-    if (!(losses & 1) && sentinel_is_lost())
-        losses += 3;
-    return losses & 1;
 }
 
 int descriptors_sentinel(void)

@@ -10,28 +10,23 @@
 #include <stdbool.h>
 
 /* Count their users. The first makes the sentinel, the last closes it; a new one is made if it is no more ours: no
- * thread may use descriptors of before any more. Returns 0 or -EMFILE. The caller excludes other calls of these four
- * and of descriptors_are_lost(). */
+ * thread may use descriptors of before any more. Returns 0 or -EMFILE. The caller keeps out threads of which that is
+ * not so. */
 int descriptors_open(void);
 void descriptors_close(void);
 
-/* For the caller who excludes. */
-void descriptors_lock(void);
-void descriptors_unlock(void);
-
-/* In a child of fork(): descriptors_leave() lets the parent notice its own loss although the child has copies.
- * descriptors_renew() makes a sentinel of the child's own; returns 0 or -EMFILE. */
+/* In a child of fork(): descriptors_leave(), called by itself there, lets the parent notice its own loss although the
+ * child has copies. descriptors_renew() makes a sentinel of the child's own; returns 0 or -EMFILE. */
 void descriptors_leave(void);
 int descriptors_renew(void);
 
-/* Looks: two system calls. descriptors_are_lost() excludes the calls above, and what it finds stays until the next
- * descriptors_open(). */
+/* Looks: two system calls. What descriptors_are_lost() finds stays until the next descriptors_open(). */
 bool descriptors_are_ours(void);
 bool descriptors_are_lost(void);
 
 /* How many losses there have been: for who has descriptors without being a user, and may have made them after a loss.
- * They are ours as long as the number is the same. It joins before it makes them: a sentinel is there then, unless the
- * users have lost theirs and do not know it yet. descriptors_join() returns 0 or -EMFILE, and excludes by itself. */
+ * They are ours as long as the number is the same. It joins before it makes them: a sentinel is there then, unless
+ * users have lost theirs. descriptors_join() returns 0 or -EMFILE. */
 unsigned descriptors_losses(void);
 int descriptors_join(void);
 void descriptors_part(void);

@@ -64,19 +64,16 @@ static bool net_linger(struct rddp_stream_net *net)
     return false;
 }
 
-/* Returns false after a signal. The program may close descriptors between a look at them and the sleep. */
+/* Returns false after a signal. The program may close descriptors between a look at them and the sleep, which is cut
+ * short for that. */
 static bool net_sleep(struct rddp_stream_net *net, int timeout_ms)
 {
-    int part_ms = timeout_ms < 0 ? LOOK_AGAIN_MS : timeout_ms;
-    bool is_over;
+    bool is_long = timeout_ms < 0 || timeout_ms > LOOK_AGAIN_MS;
 
-    do {
-        if (!stream_net_check(net))
-            return true;
-        errno = 0;
-        is_over = reactor_sleep(&net->reactor, part_ms) || timeout_ms >= 0 || errno == EINTR;
-    } while (!is_over);
-    return errno != EINTR;
+    if (!stream_net_check(net))
+        return true;
+    errno = 0;
+    return reactor_sleep(&net->reactor, is_long ? LOOK_AGAIN_MS : timeout_ms) || errno != EINTR;
 }
 
 static int net_work(struct rddp_stream_net *net, int timeout_ms)

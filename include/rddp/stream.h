@@ -64,10 +64,10 @@ RDDP_API int rddp_stream_net_close(struct rddp_stream_net *net); /* -EBUSY: it s
  * (the program has closed it). Do nothing else with it. Packets cost their sender more from this call on, because each
  * has to wake a sleeping thread. */
 RDDP_API int rddp_stream_net_fd(struct rddp_stream_net *net);
-/* Receives and sends packets. Waits up to `timeout_ms` milliseconds for the first (0: does not wait, -1: no limit).
- * Where packets follow each other closely it looks for the next for 50 us before it sleeps. Returns 0; -EINTR;
- * -ENODEV: the device was removed, and nothing but timers is left to wait for, or the program has closed the net's
- * descriptors. */
+/* Receives and sends packets. Waits up to `timeout_ms` milliseconds for the first (0: does not wait, -1: no limit), but
+ * no longer than 10 s at a time. Where packets follow each other closely it looks for the next for 50 us before it
+ * sleeps. Returns 0; -EINTR; -ENODEV: the device was removed, and nothing but timers is left to wait for, or the
+ * program has closed the net's descriptors. */
 RDDP_API int rddp_stream_progress(struct rddp_stream_net *net, int timeout_ms);
 
 /* --- connections --------------------------------------------------------------------------------------------- */

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loop/descriptors.h"
@@ -24,6 +26,13 @@ static ino_t sentinel_inode(void)
 
     assert_int_equal(fstat(descriptors_sentinel(), &about), 0);
     return about.st_ino;
+}
+
+static bool is_a_socket(int fd)
+{
+    struct stat about;
+
+    return !fstat(fd, &about) && S_ISSOCK(about.st_mode);
 }
 
 /* The number of losses is the same before and after one is noticed, and after a new sentinel was made. */
@@ -129,6 +138,75 @@ static void guests(void **state)
     assert_int_equal(descriptors_sentinel(), -1);
 }
 
+static void *join_and_part(void *over)
+{
+    while (!atomic_load((atomic_bool *)over)) {
+        assert_int_equal(descriptors_join(), 0);
+        descriptors_part();
+    }
+    return NULL;
+}
+
+/* A child is not one of those who have joined, has one end alone, and finds the lock free. */
+static void fork_beside_guests(void **state)
+{
+    enum { FORKS = 300, CHILD_S = 20 };
+    atomic_bool over = false;
+    pthread_t other;
+    int status;
+
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    print_message("cannot run here: a child of a process with threads makes calls\n");
+    skip();
+#endif
+    assert_int_equal(pthread_create(&other, NULL, join_and_part, &over), 0);
+    for (int i = 0; i < FORKS; i++) {
+        pid_t child = fork();
+
+        if (!child) {
+            alarm(CHILD_S);
+            if (descriptors_open() || hangs_up(descriptors_sentinel()))
+                _exit(1);
+            descriptors_close();
+            _exit(descriptors_sentinel() >= 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    over = true;
+    pthread_join(other, NULL);
+}
+
+/* The parent of a child that goes on notices that it has lost its own, also if the first who made it has only joined.
+ */
+static void guest_with_a_child(void **state)
+{
+    pid_t child;
+    int copy;
+
+    (void)state;
+    assert_int_equal(descriptors_join(), 0);
+    child = fork();
+    if (!child)
+        for (;;)
+            pause();
+    usleep(50000);
+    copy = dup(descriptors_sentinel());
+    assert_false(hangs_up(copy));
+    for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
+        if (fd != copy && is_a_socket(fd))
+            close(fd);
+    assert_true(hangs_up(copy));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(descriptors_are_lost());
+    close(copy);
+    descriptors_part();
+    assert_int_equal(descriptors_open(), 0); /* as it was */
+    descriptors_close();
+}
+
 enum { ROUNDS = 5000 };
 
 static atomic_int rounds;
@@ -163,8 +241,9 @@ static void beside_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses), cmocka_unit_test(own_of_a_child), cmocka_unit_test(numbers),
-        cmocka_unit_test(guests), cmocka_unit_test(beside_others),
+        cmocka_unit_test(losses),        cmocka_unit_test(own_of_a_child),     cmocka_unit_test(numbers),
+        cmocka_unit_test(guests),        cmocka_unit_test(fork_beside_guests), cmocka_unit_test(guest_with_a_child),
+        cmocka_unit_test(beside_others),
     };
 
     return cmocka_run_group_tests_name("descriptors", tests, NULL, NULL);
