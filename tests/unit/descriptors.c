@@ -110,8 +110,7 @@ static void numbers(void **state)
     descriptors_close();
 }
 
-/* One who has joined keeps the sentinel, makes the first one, and a new one unless users have lost theirs and were not
- * told yet. */
+/* One who has joined keeps the sentinel, makes the first one, and a new one unless users have lost theirs. */
 static void guests(void **state)
 {
     unsigned before = descriptors_losses();

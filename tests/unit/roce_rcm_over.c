@@ -2,11 +2,11 @@
 /* roce_rcm_over.c - connections that a peer asked for end, and their numbers are used again. */
 #include "tests/lib/rcm_world.h"
 
-/* The peer has left, and was answered. */
-static void peer_leaves(void)
+/* The peer, which had asked for the connection or was asked (`actively`), has left, and was answered. */
+static void peer_leaves(bool actively)
 {
     rcm_open(4);
-    rcm_is_established(false);
+    rcm_is_established(actively);
     rcm_says_usual(RCM_DREQ);
     rcm_hear(RCM_DREP);
     rcm_expect(RCM_EVENT_DISCONNECTED);
@@ -34,7 +34,7 @@ static void dreq_first(void **state)
 static void disconnected(void **state)
 {
     (void)state;
-    peer_leaves();
+    peer_leaves(false);
     rcm_says_usual(RCM_DREQ);
     rcm_hear(RCM_DREP);
     rcm_expect_nothing();
@@ -53,7 +53,7 @@ static void rested(void **state)
     struct rcm_message request = rcm_request();
 
     (void)state;
-    peer_leaves();
+    peer_leaves(false);
     request.local_id++;
     request.transaction++;
     cw.now_us = rcm_deadline(&cw.cm) - 1;
@@ -73,11 +73,7 @@ static void accepts_again(bool early)
     struct rcm_conn second = {.state = RCM_CLOSED, .timer.due_us = UINT64_MAX};
     struct rcm_message answer;
 
-    rcm_open(4);
-    rcm_is_established(true);
-    rcm_says_usual(RCM_DREQ);
-    rcm_hear(RCM_DREP);
-    rcm_expect(RCM_EVENT_DISCONNECTED);
+    peer_leaves(true);
     assert_int_equal(rcm_connect(&cw.cm, &second, &connect, cw.now_us), 0);
     rcm_hear(RCM_REQ);
     answer = rcm_says_what(RCM_REP);
