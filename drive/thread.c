@@ -151,18 +151,16 @@ void loop_poll(struct loop *loop)
     bool has_thread = !loop->context->manual; /* which wants to know */
 
     settle_debt(loop);
-    if (has_thread) {
+    if (has_thread)
         atomic_store_explicit(&loop->polled.us, reactor_now_us(), memory_order_relaxed);
-        atomic_store_explicit(&loop->polled.lasts, true, memory_order_relaxed);
-    }
+    atomic_store_explicit(&loop->polled.lasts, true, memory_order_relaxed);
     if (loop->resting && loop->resting != loop->hot) /* then all are asked */
         loop_rouse(loop);
     if (loop->asking.was_woken)
         poll_after_sleep(loop);
     else
         ask_links(loop);
-    if (has_thread)
-        atomic_store_explicit(&loop->polled.lasts, false, memory_order_relaxed);
+    atomic_store_explicit(&loop->polled.lasts, false, memory_order_relaxed);
 }
 
 /* --- the thread ------------------------------------------------------------------------------------------------ */

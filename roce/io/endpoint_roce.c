@@ -91,8 +91,8 @@ static void withhold(struct endpoint_roce *e, uint64_t now_us)
     struct loop *loop = e->endpoint.loop;
     struct rddp_context *context = loop->context;
 
-    if (!e->slot->port->host->is_polled || loop->owing || loop_is_relied_on(loop) || !roce_pair_may_follow(e) ||
-        (context->manual && atomic_load(&loop->batch.sleepers)))
+    if (!atomic_load_explicit(&loop->polled.lasts, memory_order_relaxed) || loop->owing || loop_is_relied_on(loop) ||
+        !roce_pair_may_follow(e) || (context->manual && atomic_load(&loop->batch.sleepers)))
         return;
     if (rc_pair_withhold(&e->pair, now_us))
         loop->owing = &e->endpoint;

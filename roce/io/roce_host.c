@@ -140,9 +140,7 @@ void roce_socket_poll(struct roce_socket *socket)
     if (udp_recv_one(&socket->udp, &host->stage, &batch) <= 0)
         return;
     roce_host_begin(host);
-    host->is_polled = true;
     receive_batch(socket, &batch);
-    host->is_polled = false;
     if (socket->watch.rests && batch.octets >= MORE_OCTETS)
         drive_turns(socket, 1);
     roce_host_end(host);

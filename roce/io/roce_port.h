@@ -97,7 +97,6 @@ struct roce_host {
     struct roce_port *ports;
     struct roce_manager *manager; /* owned; NULL: its packets are dropped */
     unsigned driving;             /* ports stay meanwhile */
-    bool is_polled;               /* what arrives is for a poller, who may answer at once */
     struct timer again;           /* for sockets that are shut out */
     struct udp_stage stage;
     struct roce_passing passing;

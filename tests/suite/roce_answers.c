@@ -100,6 +100,27 @@ static void progress_sends_it(void **state)
     hands_close(&h);
 }
 
+/* Whichever turn of a poller finds the message: that of the socket that spoke last, or that of all. */
+static void any_turn_withholds(void **state)
+{
+    struct rddp_wc wc;
+
+    (void)state;
+    open_ends(true, 4);
+    for (unsigned i = 0; i < 4 * SINGLE; i++) {
+        hand_receive(&h.end[1], RECEIVE, 4096, 4096);
+        send_one(0, 8);
+        while (!rddp_poll_cq(h.end[1].cq, 1, &wc))
+            continue;
+        assert_int_equal(wc.status, RDDP_WC_SUCCESS);
+        assert_non_null(h.end[1].context->loop->owing);
+        assert_int_equal(rddp_poll_cq(h.end[1].cq, 1, &wc), 0);
+        assert_null(h.end[1].context->loop->owing);
+        assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
+    }
+    hands_close(&h);
+}
+
 /* One message for the first of two CQs that are armed. Returns whether its acknowledgement waits. */
 static bool waits(struct rddp_cq *polled, struct rddp_cq *beside)
 {
@@ -172,8 +193,8 @@ static void ends_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queue_of_one),      cmocka_unit_test(never_polls_again), cmocka_unit_test(progress_sends_it),
-        cmocka_unit_test(beside_armed_ones), cmocka_unit_test(ends_at_once),
+        cmocka_unit_test(queue_of_one),      cmocka_unit_test(never_polls_again),  cmocka_unit_test(progress_sends_it),
+        cmocka_unit_test(beside_armed_ones), cmocka_unit_test(any_turn_withholds), cmocka_unit_test(ends_at_once),
     };
 
     return cmocka_run_group_tests_name("roce_answers", tests, NULL, NULL);
