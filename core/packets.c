@@ -242,13 +242,13 @@ static enum fault packets_take_send(struct qp *qp, const struct seg *seg)
     return fault;
 }
 
-/* The first segment names the place of the whole Write: no octet of it moves if one may not. */
+/* The first of several segments names the place of the whole Write: no octet of it moves if one may not. */
 static enum fault check_whole(struct qp *qp, const struct seg *seg)
 {
     enum fault fault = FAULT_NONE;
     uint8_t *at;
 
-    if (seg->flags & SEG_FIRST && seg->total)
+    if (seg->flags & SEG_FIRST && seg->total > seg->length)
         fault = check_remote(qp, seg->key, seg->offset, seg->total, RDDP_ACCESS_REMOTE_WRITE, &at);
     return fault ? note_seg(qp, seg, fault, 0, 0) : FAULT_NONE;
 }
@@ -317,8 +317,11 @@ static const struct {
 
 static enum fault packets_place(struct qp *qp, const struct seg *seg)
 {
-    enum fault fault = steps[seg->op].take(qp, seg);
+    enum fault fault;
 
+    if (seg->op == SEG_SEND && whole_take(qp, seg, &fault))
+        return fault;
+    fault = steps[seg->op].take(qp, seg);
     if (fault)
         return fault;
     qp->rx_octets += seg->length;

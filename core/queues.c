@@ -203,12 +203,17 @@ static void count_written(struct written *w, const struct seg *seg)
     w->partial = false;
 }
 
+static bool take_whole_send(struct qp *qp, const struct seg *seg, enum fault *fault)
+{
+    return seg->op == SEG_SEND && seg->msg == qp->arriving.next && whole_take(qp, seg, fault);
+}
+
 static enum fault queues_place(struct qp *qp, const struct seg *seg)
 {
     bool in_order = seg->begin == qp->rx_pos;
     enum fault fault;
 
-    if (in_order && seg->op == SEG_SEND && whole_take(qp, seg, &fault))
+    if (in_order && take_whole_send(qp, seg, &fault))
         return fault;
     fault = operation[seg->op].take(qp, seg, in_order);
     if (fault)
@@ -229,8 +234,8 @@ static bool queues_take_whole(struct qp *qp, const struct seg *seg)
 {
     enum fault fault;
 
-    if (seg->op == SEG_SEND)
-        return whole_take(qp, seg, &fault); /* a fault is the queue pair's, too */
+    if (take_whole_send(qp, seg, &fault))
+        return true; /* a fault is the queue pair's, too */
     if (seg->op != SEG_WRITE || !(seg->flags & SEG_LAST) || place_write(qp, seg))
         return false;
     qp->rx_octets += seg->length;

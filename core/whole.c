@@ -4,10 +4,10 @@
 
 #include "base/once.h"
 
-/* Is it the next message, all of it, and does nothing come with it but its payload? */
+/* Is it all of its message, and does nothing come with it but its payload? */
 static bool is_whole_send(const struct qp *qp, const struct seg *seg)
 {
-    return (seg->flags & ~(unsigned)SEG_SOLICITED) == SEG_LAST && !seg->offset && seg->msg == qp->arriving.next &&
+    return (seg->flags & ~(unsigned)(SEG_SOLICITED | SEG_FIRST)) == SEG_LAST && !seg->offset &&
            qp->arriving.claimed == qp->arriving.next && seg->data;
 }
 
