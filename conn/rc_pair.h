@@ -94,17 +94,27 @@ bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us);
 bool rc_pair_withhold(struct rc_pair *p, uint64_t now_us);
 bool rc_pair_release(struct rc_pair *p);
 
-/* For rc_pair_check() alone: there is something to notice. */
+/* For the functions below alone: is there something to notice? */
+static inline bool rc_pair_needs_check(const struct rc_pair *p)
+{
+    const struct life *l = &p->life;
+
+    return !l->qp || l->resume_us || l->awaits_spans || l->qp->state == QP_ERROR || l->qp->sends_failed ||
+           qp_waits(l->qp) || qp_has_local(l->qp);
+}
 void rc_pair_check_all(struct rc_pair *p, uint64_t now_us);
 
 /* To be called after a post: notices a queue pair that has failed by itself, and what waits for readers. */
 static inline void rc_pair_check(struct rc_pair *p, uint64_t now_us)
 {
-    const struct life *l = &p->life;
-
-    if (!l->qp || l->resume_us || l->awaits_spans || l->qp->state == QP_ERROR || l->qp->sends_failed ||
-        qp_waits(l->qp) || qp_has_local(l->qp))
+    if (rc_pair_needs_check(p))
         rc_pair_check_all(p, now_us);
+}
+
+/* Is it connected, with nothing to send, to report, to notice or to end? */
+static inline bool rc_pair_is_quiet(const struct rc_pair *p, uint64_t now_us)
+{
+    return p->life.state == CONN_READY && !p->life.news && !rc_pair_needs_check(p) && !rc_pair_has_output(p, now_us);
 }
 
 uint64_t rc_pair_deadline(const struct rc_pair *p);

@@ -115,7 +115,8 @@ static void endpoint_roce_take(struct roce_user *user, const struct roce_run *ru
     roce_pair_take(e, run, now_us);
     roce_call_received(e);
     withhold(e, now_us);
-    endpoint_pump_at(endpoint, ENDPOINT_DRIVER, now_us);
+    if (roce_pair_needs_turn(e, now_us))
+        endpoint_pump_at(endpoint, ENDPOINT_DRIVER, now_us);
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 

@@ -199,6 +199,17 @@ bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us)
     return packets == TURN_PACKETS;
 }
 
+bool roce_pair_needs_turn(const struct endpoint_roce *e, uint64_t now_us)
+{
+    const struct timer *timer = &e->endpoint.timer;
+    uint64_t at_us;
+
+    if (e->more || !rc_pair_is_quiet(&e->pair, now_us))
+        return true;
+    at_us = rc_pair_deadline(&e->pair);
+    return at_us != UINT64_MAX && (!timer->place || timer->at_us > at_us);
+}
+
 bool roce_pair_may_follow(const struct endpoint_roce *e)
 {
     return e->is_near && e->sends_together && own_port_of_peer(e);

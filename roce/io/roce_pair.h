@@ -90,6 +90,9 @@ int roce_pair_set_path(struct endpoint_roce *e, const struct sockaddr_storage *l
  */
 bool roce_pair_send(struct endpoint_roce *e, uint64_t now_us);
 
+/* Has a turn anything to do but to keep the timer, or is that too late? */
+bool roce_pair_needs_turn(const struct endpoint_roce *e, uint64_t now_us);
+
 /* Does the peer get a packet and an acknowledgement behind it together, and does it take that first? So it is with one
  * of ours on this host: what leaves in one call arrives as one. */
 bool roce_pair_may_follow(const struct endpoint_roce *e);
