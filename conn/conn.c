@@ -231,7 +231,7 @@ static const struct conn_cut *current_cut(struct conn *c)
     return &c->cut;
 }
 
-static void fill_segments(struct conn *c)
+void conn_fill_segments(struct conn *c)
 {
     const struct conn_cut *cut = current_cut(c);
     struct emit e;
@@ -242,6 +242,8 @@ static void fill_segments(struct conn *c)
             break;
         conn_encode(c, &e);
         qp_queued(c->life.qp, c->agreed.tx_pos);
+        if (qp_has_cut_all(c->life.qp))
+            break;
     }
 }
 
@@ -272,7 +274,8 @@ void conn_fill(struct conn *c, uint64_t now_us)
         c->start.nudge_due = false;
     }
     if (conn_may_send(c, now_us) && c->life.qp) {
-        fill_segments(c);
+        c->start.tx_after_us = 0;
+        conn_fill_segments(c);
         conn_check(c, now_us);
     }
     if (c->life.term_due && !c->start.rtr_due)

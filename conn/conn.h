@@ -123,6 +123,11 @@ size_t conn_rx(struct conn *c, uint8_t *p, size_t n, uint64_t now_us);
  * conn_rx() follows at once with the rest, which may be none. */
 size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n);
 
+/* Does nothing happen on the connection but posts? Then conn_fill_segments() is all that conn_fill() would do, and what
+ * conn_deadline() says does not change. conn_sent() or conn_check() has to follow. */
+bool conn_sends_straight(const struct conn *c);
+void conn_fill_segments(struct conn *c);
+
 /* Where to read the next octets of the stream, and how many octets of the unit follow them. */
 struct conn_place {
     uint8_t *at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* straight.c - whole Writes and Sends on a connection where nothing else happens: they need neither a clock nor a look
- * at what the connection wants, which would not change. */
+/* straight.c - what comes and goes on a connection where nothing else happens: whole Writes and Sends, and what is
+ * posted. It needs neither a clock nor a look at what the connection wants, which would not change. */
 #include "conn/conn_inner.h"
 
 /* Does no time limit run, is nothing put back, and is there nothing but the stream itself that the next unit could end,
@@ -30,4 +30,14 @@ size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n)
         c->is_straight = is_taken && c->life.qp->state == QP_READY;
     }
     return eaten;
+}
+
+/* Is the connection up for good, and is there nothing that goes in front, or that is to be told? */
+bool conn_sends_straight(const struct conn *c)
+{
+    const struct start *s = &c->start;
+    const struct life *l = &c->life;
+
+    return is_straight(c) && !l->out && !l->news && !l->peer_ended && !l->awaits_spans && !s->frame_length &&
+           !s->rtr_due && !s->nudge_due && !s->tx_after_us;
 }

@@ -452,6 +452,13 @@ struct emit {
 /* Is there anything that could leave now? */
 bool qp_has_output(const struct qp *qp);
 
+/* Has all been cut that was posted, and that the peer has asked for? */
+static inline bool qp_has_cut_all(const struct qp *qp)
+{
+    return qp->cut.source == EMIT_NOTHING && qp->answers.tail == qp->answers.head &&
+           qp->sq.next == atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
+}
+
 /* Cuts the next segment with at most `tagged_max` (Write, Read Response) or `untagged_max` (Send) octets of payload.
  * True with *e filled; false if nothing can leave now (empty, a fence, ORD reached, or the queue went to QP_ERROR
  * because of its own request or because the region of a response has gone: qp->note says why). Counts the message

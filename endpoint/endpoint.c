@@ -60,8 +60,16 @@ static bool is_still_called(const struct endpoint *endpoint)
     return !endpoint->is_up && endpoint->life->state != CONN_OVER;
 }
 
+static bool post_straight(struct endpoint *endpoint)
+{
+    endpoint->life->reader = endpoint->reader;
+    return endpoint->kind->post && !endpoint->closed && endpoint->kind->post(endpoint);
+}
+
 void endpoint_pump(struct endpoint *endpoint, enum endpoint_role role)
 {
+    if (role == ENDPOINT_POSTER && post_straight(endpoint))
+        return;
     endpoint_pump_at(endpoint, role, reactor_now_us());
 }
 

@@ -37,6 +37,10 @@ enum endpoint_role { ENDPOINT_DRIVER, ENDPOINT_POSTER };
 struct endpoint_kind {
     const char *termination; /* the name of the message that reports an error to the peer */
 
+    /* For a poster: sends what was posted, if that is all there is to do. Returns false if there is more: work() goes
+     * on from there. NULL: there always may be. */
+    bool (*post)(struct endpoint *endpoint);
+
     /* Sends what can be sent. Returns false if a poster called and the rest needs the driver. For the driver it may
      * find that the endpoint must be closed. */
     bool (*work)(struct endpoint *endpoint, enum endpoint_role role, uint64_t now_us);

@@ -140,6 +140,17 @@ static bool endpoint_link_work(struct endpoint *endpoint, enum endpoint_role rol
     return true;
 }
 
+/* What is_polled() notices stays true to the time. */
+static bool endpoint_link_post(struct endpoint *endpoint)
+{
+    uint64_t now_us;
+
+    if (!transfer_post(endpoint, &now_us))
+        return false;
+    (void)is_polled(endpoint, now_us);
+    return true;
+}
+
 static uint64_t endpoint_link_rest(struct endpoint *endpoint, uint64_t now_us)
 {
     uint64_t at_us = conn_deadline(&endpoint->conn, now_us), again_us = now_us + SUCCEED_AGAIN_US;
@@ -271,6 +282,7 @@ static void close_carrier(struct endpoint *endpoint)
 
 static const struct endpoint_kind stream = {
     .termination = "Terminate",
+    .post = endpoint_link_post,
     .work = endpoint_link_work,
     .rest = endpoint_link_rest,
     .tick = endpoint_link_tick,

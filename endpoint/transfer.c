@@ -256,21 +256,12 @@ void transfer_end_refused(struct endpoint *endpoint)
     conn_lost(&endpoint->conn, endpoint->refused);
 }
 
-bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
+/* Sends `out` once. Returns the octets that left; 0: the link takes no more, or has ended. */
+static size_t transfer_send_once(struct endpoint *endpoint)
 {
-    struct conn *conn = &endpoint->conn;
-    struct out *out;
-    ssize_t n;
+    struct out *out = endpoint->conn.life.out;
+    ssize_t n = transfer_send_out(endpoint->link, out);
 
-    if (!lend_out(endpoint)) {
-        conn_lost(conn, FAULT_MEMORY);
-        return false;
-    }
-    out = conn->life.out;
-    conn_fill(conn, now_us);
-    if (!out->octets)
-        return false;
-    n = transfer_send_out(endpoint->link, out);
     if (n == -EFAULT && out_is_volatile(out)) {
         out_own(out);
         n = transfer_send_out(endpoint->link, out);
@@ -278,9 +269,53 @@ bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
     endpoint->blocked = n == -EAGAIN;
     if (n < 0 && n != -EAGAIN)
         fail_to_send(endpoint, (int)n);
-    if (n <= 0)
+    return n > 0 ? (size_t)n : 0;
+}
+
+bool transfer_send(struct endpoint *endpoint, uint64_t now_us)
+{
+    struct conn *conn = &endpoint->conn;
+    size_t n;
+
+    if (!lend_out(endpoint)) {
+        conn_lost(conn, FAULT_MEMORY);
         return false;
-    conn_sent(conn, (size_t)n, now_us);
+    }
+    conn_fill(conn, now_us);
+    n = conn->life.out->octets ? transfer_send_once(endpoint) : 0;
+    if (!n)
+        return false;
+    conn_sent(conn, n, now_us);
     atomic_store_explicit(&endpoint->sent_us, reactor_now_us(), memory_order_relaxed);
     return true;
+}
+
+/* Has no turn anything to do but to send, and is the one that was begun not over? */
+static bool sends_straight(const struct endpoint *endpoint)
+{
+    const struct conn *conn = &endpoint->conn;
+
+    return endpoint->is_up && endpoint->emss_us && !endpoint->blocked && !endpoint->refused && !endpoint->successor &&
+           endpoint->link->kind->in_order && conn_sends_straight(conn) &&
+           conn->agreed.tx_pos - endpoint->turn.begun < TURN_OCTETS;
+}
+
+bool transfer_post(struct endpoint *endpoint, uint64_t *now_us)
+{
+    struct conn *conn = &endpoint->conn;
+    size_t n;
+
+    if (!sends_straight(endpoint) || !lend_out(endpoint))
+        return false;
+    conn_fill_segments(conn);
+    n = conn->life.out->octets ? transfer_send_once(endpoint) : 0;
+    if (!n)
+        return false;
+    *now_us = reactor_now_us();
+    conn_sent(conn, n, *now_us);
+    atomic_store_explicit(&endpoint->sent_us, *now_us, memory_order_relaxed);
+    if (conn->life.out->octets || !qp_has_cut_all(conn->life.qp))
+        return false;
+    transfer_take_out_back(endpoint);
+    return sends_straight(endpoint) && *now_us - endpoint->emss_us < EMSS_AGE_US;
 }

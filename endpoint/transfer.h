@@ -36,6 +36,10 @@ void transfer_unstage(struct endpoint *endpoint, uint8_t *to);
  * there is nothing to send. */
 bool transfer_send(struct endpoint *endpoint, uint64_t now_us);
 
+/* The same for what was posted, without a clock, if nothing else happens on the connection. True: all has left, and
+ * *now_us is the time. False: a turn goes on from here. */
+bool transfer_post(struct endpoint *endpoint, uint64_t *now_us);
+
 /* Reads what is left of a link that takes no more (endpoint->refused), and ends the connection. For the driver. */
 void transfer_end_refused(struct endpoint *endpoint);
 

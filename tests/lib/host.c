@@ -138,6 +138,7 @@ void host_pump(struct host *h)
 
     conn_check(c, h->now_us);
     while (conn_wants(c, h->now_us) & CONN_TX && h->takes) {
+        bool is_straight = conn_sends_straight(c);
         uint32_t before;
 
         if (!c->life.out) {
@@ -145,9 +146,14 @@ void host_pump(struct host *h)
             c->life.out = &h->out;
         }
         before = h->out.octets;
-        conn_fill(c, h->now_us);
-        /* A connection that wants CONN_TX has octets to send, or no longer wants it. */
-        assert_true(h->out.octets || before || !(conn_wants(c, h->now_us) & CONN_TX));
+        if (is_straight) {
+            conn_fill_segments(c);
+            conn_check(c, h->now_us);
+        } else {
+            conn_fill(c, h->now_us);
+        }
+        /* A connection that wants CONN_TX has octets to send, or no longer wants it, unless it has just failed. */
+        assert_true(is_straight || h->out.octets || before || !(conn_wants(c, h->now_us) & CONN_TX));
         send_some(h);
     }
     if (conn_wants(c, h->now_us) & CONN_FIN) {

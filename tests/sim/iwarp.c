@@ -31,7 +31,7 @@ static void runs(void **state)
     printf("sim: %llu MB came early\n", (unsigned long long)t.early / 1000000);
     printf("sim: %llu MB were read to where they belong\n", (unsigned long long)t.apart / 1000000);
     if (all) {
-        assert_true(t.apart > 100000 && t.early > 1000000);
+        assert_true(t.apart > 100000 && t.early > 1000000 && t.straight > 1000);
         ending_tally(&wire_iwarp);
     }
 }

@@ -145,6 +145,58 @@ static void wrong(void **state)
     expect_wc(&h.side.recv_cq, 1, RDDP_WC_WR_FLUSH_ERR);
 }
 
+/* Posts need no clock, unless there is anything else to do. */
+static void posts(void **state)
+{
+    struct conn *c = &h.conn;
+    bool *const facts[] = {&c->start.silent,    &c->start.rtr_due,   &c->start.rtr_answer_due,
+                           &c->start.nudge_due, &c->life.peer_ended, &c->life.awaits_spans};
+    uint64_t *const times[] = {&c->start.tx_after_us, &c->life.stall_deadline_us, &c->life.resume_us,
+                               &c->life.receive_deadline_us};
+
+    (void)state;
+    begin(0);
+    assert_true(conn_sends_straight(c));
+    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+        *facts[i] = true;
+        assert_false(conn_sends_straight(c));
+        *facts[i] = false;
+    }
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        *times[i] = 1;
+        assert_false(conn_sends_straight(c));
+        *times[i] = 0;
+    }
+    c->start.frame_length = 1;
+    assert_false(conn_sends_straight(c));
+    c->start.frame_length = 0;
+    c->life.news = CONN_NEWS_ESTABLISHED;
+    assert_false(conn_sends_straight(c));
+    c->life.news = 0;
+    c->life.out = &h.out;
+    assert_false(conn_sends_straight(c));
+    c->life.out = NULL;
+    assert_true(conn_sends_straight(c));
+}
+
+/* Once the first delay is over it is over for good. */
+static void first_delay(void **state)
+{
+    struct conn_attr attr = host_attr();
+    struct rddp_sge piece;
+
+    (void)state;
+    next_connection();
+    attr.first_delay_us = 1000;
+    mr = engine_region(&h.engine, LENGTH, ALL_ACCESS);
+    piece = piece_of(mr, 0, LENGTH);
+    host_ready(&h, true, &attr);
+    assert_int_equal(post_remote(&h.side, 1, RDDP_WR_RDMA_WRITE, 0, &piece, 1, 1, 0), 0);
+    host_pump(&h);
+    expect_seg(&h, SEG_WRITE);
+    assert_true(conn_sends_straight(&h.conn));
+}
+
 /* A full CQ ends the connection, and what follows in the same octets is not placed. */
 static void full_cq(void **state)
 {
@@ -195,6 +247,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(cut_unit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(posts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(first_delay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_cq, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_cq_first, set_up, tear_down),
     };

@@ -263,6 +263,7 @@ static void count(const struct sim *s, struct tally *tally)
         tally->shared += s->stack[i].attr.shared;
         tally->early += s->stack[i].early;
         tally->apart += s->stack[i].apart;
+        tally->straight += s->stack[i].straight;
         tally->told += s->party[i].counts.told;
         tally->requests += s->party[i].counts.requests;
         tally->receives += s->party[i].counts.receives;

@@ -33,7 +33,7 @@ struct sim {
 /* Totals of a number of runs. */
 struct tally {
     uint64_t runs, requests, receives, octets, flushed, crc, markers, shared, peer_to_peer, immediate, early, apart,
-        told;
+        straight, told;
 };
 
 /* Runs the simulation to its end. Does not return after a failure. */

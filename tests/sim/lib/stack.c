@@ -236,16 +236,30 @@ static size_t send_packets(struct stack *s, size_t space, uint64_t now_us)
     return sent;
 }
 
+/* Every second time as for what was posted while nothing else happened. */
+static void fill(struct stack *s, uint64_t now_us)
+{
+    bool is_straight = now_us % 2 && conn_sends_straight(&s->conn);
+
+    if (!s->conn.life.out) {
+        out_init(&s->out, s->out_buffer);
+        s->conn.life.out = &s->out;
+    }
+    if (is_straight) {
+        conn_fill_segments(&s->conn);
+        conn_check(&s->conn, now_us);
+    } else {
+        conn_fill(&s->conn, now_us);
+    }
+    s->straight += is_straight;
+}
+
 static void send(struct stack *s, uint64_t now_us)
 {
     struct out *out = &s->out;
     size_t n = link_takes(s->tx);
 
-    if (!s->conn.life.out) {
-        out_init(out, s->out_buffer);
-        s->conn.life.out = out;
-    }
-    conn_fill(&s->conn, now_us);
+    fill(s, now_us);
     n = n < out->octets ? n : out->octets;
     if (!n && out->octets)
         s->blocked_until_us = now_us + 1 + rng_size(&s->rng, 2000);

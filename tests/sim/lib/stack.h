@@ -63,6 +63,7 @@ struct stack {
     struct packets *packets; /* set once framing has begun on such a link */
     uint64_t early;          /* octets placed before their turn */
     uint64_t apart;          /* octets read straight to their place */
+    uint64_t straight;       /* times that conn_fill() was not needed */
 };
 
 void stack_init(struct stack *s, const struct stack_attr *attr, uint64_t seed);
