@@ -7,10 +7,7 @@
 #include "loop/cancel.h"
 #include "loop/descriptors.h"
 
-enum {
-    LONE_POLLS = 64, /* of an endpoint, before it leaves the epoll set, and before that is tried again */
-    AGAIN_US = 1000, /* one that the set does not take back is asked that often */
-};
+enum { LONE_POLLS = 64 }; /* of an endpoint, before it leaves the epoll set, and before that is tried again */
 
 /* Closes the endpoint. The loop frees the struct when the loop is unlocked, after its holder has released it. By the
  * driver, who holds it. */
@@ -196,7 +193,7 @@ void endpoint_rest_if_polled(struct endpoint *endpoint)
 
     if (loop->hot != endpoint || ++loop->lone_polls % LONE_POLLS || (loop->resting && loop->resting != endpoint) ||
         loop_has_sleepers(loop) || (!loop->resting && !descriptors_are_ours()) ||
-        endpoint->kind->stay_out(endpoint, true))
+        !endpoint->kind->stay_out(endpoint, true))
         return;
     loop->resting = endpoint;
 }
@@ -208,17 +205,8 @@ void endpoint_rouse(struct endpoint *endpoint)
     endpoint_hold(endpoint);
     if (endpoint->loop->resting == endpoint)
         endpoint->loop->resting = NULL;
-    endpoint->is_shut_out = endpoint->kind->stay_out(endpoint, false);
-    if (endpoint->is_shut_out)
-        set_deadline(endpoint, reactor_now_us() + AGAIN_US);
+    (void)endpoint->kind->stay_out(endpoint, false);
     endpoint_release(endpoint, ENDPOINT_DRIVER);
-}
-
-static void ask_shut_out(struct endpoint *endpoint)
-{
-    endpoint_rouse(endpoint);
-    if (endpoint->is_shut_out && !endpoint->closed)
-        endpoint->kind->ask(endpoint);
 }
 
 void endpoint_abort(struct endpoint *endpoint)
@@ -254,10 +242,6 @@ static void endpoint_on_time(struct timer *timer, uint64_t now_us)
 {
     struct endpoint *endpoint = container_of(timer, struct endpoint, timer);
 
-    if (endpoint->is_shut_out)
-        ask_shut_out(endpoint);
-    if (endpoint->closed)
-        return;
     endpoint_hold(endpoint);
     endpoint->kind->tick(endpoint, now_us);
     endpoint_pump(endpoint, ENDPOINT_DRIVER);

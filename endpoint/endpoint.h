@@ -55,13 +55,9 @@ struct endpoint_kind {
     void (*poll)(struct endpoint *endpoint);
     bool polls_for_sleepers; /* poll() does no less than is done when its descriptor is ready */
 
-    /* Driver: takes the descriptor that poll() asks out of the epoll set, or puts it back. Returns 0, -EOPNOTSUPP, or
-     * what the system says if it does not go back: it is tried again. NULL: it cannot. */
-    int (*stay_out)(struct endpoint *endpoint, bool out);
-
-    /* Driver, who does not hold the endpoint: does what is done when the descriptor that does not go back is ready, if
-     * it is. NULL: it always goes back, or its owner asks it. */
-    void (*ask)(struct endpoint *endpoint);
+    /* Driver: takes the descriptor that poll() asks out of the epoll set, or puts it back. Returns false, or NULL: it
+     * cannot. */
+    bool (*stay_out)(struct endpoint *endpoint, bool out);
 
     /* Driver, for loop->owing: what was withheld for the application's answer may leave now. Returns false if it has
      * left behind that answer. NULL: nothing is withheld. */
@@ -121,7 +117,6 @@ struct endpoint {
     struct rddp_request *request;   /* loop: the request that the application has; until it was answered */
     _Atomic bool blocked;           /* the link accepts no more now, or its turn to send is over */
     enum fault refused;             /* the link, which its peer has reset, takes no more; there may be octets to read */
-    bool is_shut_out;               /* loop: the epoll set did not take its descriptor back; a timer has it asked */
     bool is_up;                     /* the link's handshake is over; always true for an association */
     bool by_hand;                   /* never changes: its queue pair has no channel, so there are no events */
     bool closed;                    /* loop: it waits to be freed */
@@ -160,7 +155,7 @@ bool endpoint_try(struct endpoint *endpoint); /* the same, if it is not held */
 void endpoint_release(struct endpoint *endpoint, enum endpoint_role role);
 
 /* For the driver, as kind->poll() begins: leaves the epoll set if nothing but a poller asks this endpoint, and all the
- * time. For the driver, who does not hold it: is back there, or is asked by a timer until the system takes it back. */
+ * time. For the driver, who does not hold it: is back there. */
 void endpoint_rest_if_polled(struct endpoint *endpoint);
 void endpoint_rouse(struct endpoint *endpoint);
 

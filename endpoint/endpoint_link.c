@@ -176,14 +176,13 @@ static bool endpoint_link_owes(const struct endpoint *endpoint)
     return conn_owes(&endpoint->conn);
 }
 
-static int link_stay_out(struct endpoint *endpoint, bool out)
+static bool link_stay_out(struct endpoint *endpoint, bool out)
 {
-    return link_can_rest(endpoint->link) ? link_rest(endpoint->link, out) : -EOPNOTSUPP;
-}
+    bool can_rest = link_can_rest(endpoint->link);
 
-static void ask_link(struct endpoint *endpoint)
-{
-    link_ask(endpoint->link);
+    if (can_rest)
+        link_rest(endpoint->link, out);
+    return can_rest;
 }
 
 /* By the driver, who does not wait for a poster that holds the endpoint. */
@@ -290,7 +289,6 @@ static const struct endpoint_kind stream = {
     .poll = poll_link,
     .polls_for_sleepers = true,
     .stay_out = link_stay_out,
-    .ask = ask_link,
     .accept = endpoint_link_accept_conn,
     .reject = reject_conn,
     .finish = endpoint_link_finish,
@@ -348,7 +346,6 @@ static void put_link(struct endpoint *endpoint, struct link *link)
 {
     if (endpoint->loop->resting == endpoint)
         endpoint->loop->resting = NULL;
-    endpoint->is_shut_out = false;
     link_close(endpoint->link);
     own_link(endpoint, link);
     endpoint->blocked = false;

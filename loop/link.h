@@ -56,8 +56,7 @@ struct link_kind {
     void (*count)(struct link *link, struct link_counts *counts);
     bool reads_to_places; /* receive() can fill two places in one call */
     void (*want)(struct link *link, unsigned wants);
-    int (*rest)(struct link *link, bool rests); /* NULL: it cannot. Or as reactor_rest() and reactor_rouse() */
-    void (*ask)(struct link *link);             /* as reactor_ask(), if that fails */
+    void (*rest)(struct link *link, bool rests); /* NULL: it cannot. Or as reactor_rest() and reactor_rouse() */
     ssize_t (*receive)(struct link *link, const struct link_buffers *buffers);
     ssize_t (*send)(struct link *link, const struct span *span, uint32_t spans);
     void (*finish)(struct link *link);
@@ -88,14 +87,9 @@ static inline bool link_can_rest(const struct link *link)
     return link->kind->rest;
 }
 
-static inline int link_rest(struct link *link, bool rests)
+static inline void link_rest(struct link *link, bool rests)
 {
-    return link->kind->rest(link, rests);
-}
-
-static inline void link_ask(struct link *link)
-{
-    link->kind->ask(link);
+    link->kind->rest(link, rests);
 }
 
 /* Reads octets. Returns their number; 0: the end of the stream; -EAGAIN: none now; or another negative errno. */

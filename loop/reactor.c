@@ -16,7 +16,10 @@
 #include "base/spin.h"
 #include "loop/descriptors.h"
 
-enum { NOTHING = 64 }; /* looks in vain, before one asks whether the set is still ours */
+enum {
+    NOTHING = 64,    /* looks in vain, before one asks whether the set is still ours */
+    AGAIN_US = 1000, /* what the set does not take back is asked that often */
+};
 
 uint64_t reactor_now_ns(void)
 {
@@ -139,6 +142,17 @@ void reactor_forget_timer(struct reactor *reactor, struct timer *timer)
     pthread_mutex_unlock(&reactor->timer_lock);
 }
 
+static void move_timer(struct reactor *reactor, struct timer *timer, uint64_t at_us)
+{
+    unset_timer(reactor, timer);
+    if (at_us == UINT64_MAX)
+        return;
+    timer->at_us = at_us;
+    reactor->timers++;
+    sift_up(reactor, reactor->timers, timer);
+    arm(reactor);
+}
+
 /* Checks without the lock whether the timer is already set to this time. If it is about to fire, its callback checks
  * everything again. */
 void reactor_set_timer(struct reactor *reactor, struct timer *timer, uint64_t at_us)
@@ -146,13 +160,7 @@ void reactor_set_timer(struct reactor *reactor, struct timer *timer, uint64_t at
     if (timer->place ? timer->at_us == at_us : at_us == UINT64_MAX)
         return;
     pthread_mutex_lock(&reactor->timer_lock);
-    unset_timer(reactor, timer);
-    if (at_us != UINT64_MAX) {
-        timer->at_us = at_us;
-        reactor->timers++;
-        sift_up(reactor, reactor->timers, timer);
-        arm(reactor);
-    }
+    move_timer(reactor, timer, at_us);
     pthread_mutex_unlock(&reactor->timer_lock);
 }
 
@@ -198,6 +206,63 @@ int reactor_watch(struct reactor *reactor, struct watch *watch, uint32_t events)
     return change_set(reactor, EPOLL_CTL_ADD, watch);
 }
 
+static void forget_shut_out(struct reactor *reactor, struct watch *watch)
+{
+    struct watch **at = &reactor->shut_out;
+
+    if (!watch->is_shut_out)
+        return;
+    while (*at && *at != watch)
+        at = &(*at)->next;
+    if (*at)
+        *at = watch->next;
+    watch->is_shut_out = false;
+}
+
+/* Those that were shut out last are asked first. */
+static void reactor_put_back(struct reactor *reactor, struct watch *watch)
+{
+    int error = change_set(reactor, EPOLL_CTL_ADD, watch);
+
+    watch->rests = false;
+    watch->is_shut_out = error == -ENOMEM || error == -ENOSPC;
+    if (!watch->is_shut_out)
+        return;
+    watch->next = reactor->shut_out;
+    reactor->shut_out = watch;
+    if (!reactor->again.place)
+        move_timer(reactor, &reactor->again, reactor_now_us() + AGAIN_US);
+}
+
+/* What finds no space was shut out again behind the others, and is asked first the next time. */
+static void reactor_ask(struct reactor *reactor, struct watch *watch)
+{
+    struct pollfd fd = {.fd = watch->fd, .events = (short)watch->events}; /* EPOLLIN and the like are POLLIN ... */
+
+    if (reactor->count < REACTOR_EVENTS && poll(&fd, 1, 0) > 0)
+        reactor->event[reactor->count++] = (struct epoll_event){(uint32_t)fd.revents, {.ptr = watch}};
+}
+
+/* The timers are the last of a round: reactor_run() goes on with what this has found. */
+static void ask_shut_out(struct timer *timer, uint64_t now_us)
+{
+    struct reactor *reactor = container_of(timer, struct reactor, again);
+    struct watch *watch, *next;
+
+    (void)now_us;
+    if (reactor->at == reactor->count)
+        reactor->at = reactor->count = 0;
+    pthread_mutex_lock(&reactor->timer_lock);
+    watch = reactor->shut_out;
+    for (reactor->shut_out = NULL; watch; watch = next) {
+        next = watch->next;
+        reactor_put_back(reactor, watch);
+        if (watch->is_shut_out)
+            reactor_ask(reactor, watch);
+    }
+    pthread_mutex_unlock(&reactor->timer_lock);
+}
+
 void reactor_rest(struct reactor *reactor, struct watch *watch)
 {
     if (!watch->rests)
@@ -205,35 +270,34 @@ void reactor_rest(struct reactor *reactor, struct watch *watch)
     watch->rests = true;
 }
 
-int reactor_rouse(struct reactor *reactor, struct watch *watch)
+void reactor_rouse(struct reactor *reactor, struct watch *watch)
 {
-    int error = watch->rests ? reactor_watch(reactor, watch, watch->events) : 0;
-
-    watch->rests &= error != 0;
-    return error;
+    if (!watch->rests)
+        return;
+    pthread_mutex_lock(&reactor->timer_lock);
+    reactor_put_back(reactor, watch);
+    pthread_mutex_unlock(&reactor->timer_lock);
 }
 
-void reactor_ask(struct watch *watch)
-{
-    struct pollfd fd = {.fd = watch->fd, .events = (short)watch->events}; /* EPOLLIN and the like are POLLIN ... */
-
-    if (poll(&fd, 1, 0) > 0)
-        watch->ready(watch, (uint32_t)fd.revents);
-}
-
+/* Another thread may be trying to put back what is shut out. */
 void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t events)
 {
     if (watch->events == events)
         return;
+    pthread_mutex_lock(&reactor->timer_lock);
     watch->events = events;
     if (watch->rests)
-        (void)reactor_rouse(reactor, watch); /* if it fails, a poller tries again */
-    else
+        reactor_put_back(reactor, watch);
+    else if (!watch->is_shut_out)
         (void)change_set(reactor, EPOLL_CTL_MOD, watch);
+    pthread_mutex_unlock(&reactor->timer_lock);
 }
 
 void reactor_unwatch(struct reactor *reactor, struct watch *watch)
 {
+    pthread_mutex_lock(&reactor->timer_lock);
+    forget_shut_out(reactor, watch);
+    pthread_mutex_unlock(&reactor->timer_lock);
     (void)change_set(reactor, EPOLL_CTL_DEL, watch);
     for (int i = reactor->at; i < reactor->count; i++)
         if (reactor->event[i].data.ptr == watch)
@@ -345,11 +409,14 @@ static void close_descriptor(const struct reactor *reactor, _Atomic int *fd)
 
 int reactor_init(struct reactor *reactor)
 {
-    *reactor = (struct reactor){.armed_us = UINT64_MAX, .parents_fd = -1};
+    int error;
+
+    *reactor = (struct reactor){.armed_us = UINT64_MAX, .parents_fd = -1, .again.fire = ask_shut_out};
     reactor->losses = descriptors_losses();
     reactor->is_guarded = descriptors_sentinel() >= 0 && descriptors_are_ours();
     pthread_mutex_init(&reactor->timer_lock, NULL);
-    return open_descriptors(reactor);
+    error = open_descriptors(reactor);
+    return error ? error : reactor_add_timer(reactor, &reactor->again);
 }
 
 void reactor_fini(struct reactor *reactor)
@@ -374,12 +441,16 @@ void reactor_leave(struct reactor *reactor)
     close_descriptor(reactor, &reactor->epoll_fd);
     close_descriptor(reactor, &reactor->timer_fd);
     reactor->at = reactor->count = 0;
+    reactor->shut_out = NULL;
     reactor->armed_us = UINT64_MAX;
 }
 
 void reactor_forget_descriptors(struct reactor *reactor)
 {
     reactor->epoll_fd = reactor->timer_fd = -1;
+    pthread_mutex_lock(&reactor->timer_lock);
+    reactor->shut_out = NULL; /* its owners do not end the watches */
+    pthread_mutex_unlock(&reactor->timer_lock);
     reactor->at = reactor->count = 0;
 }
 

@@ -14,7 +14,9 @@
 struct watch {
     int fd;
     uint32_t events;
-    bool rests; /* out of the epoll set: see reactor_rest() */
+    bool rests;         /* out of the epoll set: see reactor_rest() */
+    bool is_shut_out;   /* the set has not taken it back: it is asked, and tried again, by a timer */
+    struct watch *next; /* of those */
     void (*ready)(struct watch *watch, uint32_t events);
 };
 
@@ -39,7 +41,9 @@ struct reactor {
     struct epoll_event event[REACTOR_EVENTS];
     int at, count;
     unsigned nothing;           /* looks at the set that showed nothing */
-    pthread_mutex_t timer_lock; /* guards the heap; released while a timer fires */
+    struct watch *shut_out;     /* those that the set has not taken back */
+    struct timer again;         /* for them */
+    pthread_mutex_t timer_lock; /* guards the heap, released while a timer fires; what is shut out */
     struct timer **heap;
     uint32_t timers, users, heap_capacity; /* timers set; timers added; capacity of the heap */
     uint64_t armed_us;                     /* when timer_fd expires; never later than the earliest timer */
@@ -55,8 +59,8 @@ uint64_t reactor_tick_us(void);
 /* The same in nanoseconds. */
 uint64_t reactor_now_ns(void);
 
-/* Initialises a reactor. Returns 0 or -EMFILE. Call reactor_fini() once after each reactor_init(), even one that
- * failed.
+/* Initialises a reactor. Returns 0, -EMFILE or -ENOMEM. Call reactor_fini() once after each reactor_init(), even one
+ * that failed.
  */
 int reactor_init(struct reactor *reactor);
 void reactor_fini(struct reactor *reactor);
@@ -82,13 +86,11 @@ void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t even
 void reactor_unwatch(struct reactor *reactor, struct watch *watch);
 
 /* Takes a descriptor out of the set while a poller asks it all the time: each arrival otherwise costs its sender a walk
- * to the set. reactor_rouse() puts it back, returns 0 or a negative errno, and may be called at any time;
- * reactor_rewatch() with other events puts it back, too. */
+ * to the set. reactor_rouse() puts it back, and may be called at any time; reactor_rewatch() with other events puts it
+ * back, too. If the system has no memory for that, the descriptor is asked now and then until it has: ready() is called
+ * as before. */
 void reactor_rest(struct reactor *reactor, struct watch *watch);
-int reactor_rouse(struct reactor *reactor, struct watch *watch);
-
-/* Calls ready() with what the set would show of a descriptor that it does not take back. */
-void reactor_ask(struct watch *watch);
+void reactor_rouse(struct reactor *reactor, struct watch *watch);
 
 /* Reserves room for one more timer, so that setting it cannot fail. Returns 0 or -ENOMEM. reactor_forget_timer()
  * releases it. */

@@ -445,7 +445,7 @@ CODE = {
                      "    mr_give_back(before);\n    memory_free(context, before);\n    mr_give_back(*mr);"],
     "endpoint/reclaim.c": ["return doorbell_is_held(&endpoint->bell) || endpoint->borrows;"],
     "endpoint/endpoint.c": ["loop_has_sleepers(loop) || (!loop->resting && !descriptors_are_ours()) ||\n"
-                            "        endpoint->kind->stay_out(endpoint, true))\n        return;\n"
+                            "        !endpoint->kind->stay_out(endpoint, true))\n        return;\n"
                             "    loop->resting = endpoint;"],
     "drive/drive.c": ["batch_sleep(&context->loop[i]);\n        loop_lock_and_rouse(&context->loop[i]);",
                       "batch_sleep(known->loop);\n        loop_lock_and_rouse(known->loop);"],

@@ -120,7 +120,7 @@ static void endpoint_roce_take(struct roce_user *user, const struct roce_run *ru
     endpoint_release(endpoint, ENDPOINT_DRIVER);
 }
 
-static int endpoint_roce_stay_out(struct endpoint *endpoint, bool out)
+static bool endpoint_roce_stay_out(struct endpoint *endpoint, bool out)
 {
     return roce_pair_stay_out(endpoint_roce_of(endpoint), out);
 }

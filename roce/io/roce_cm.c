@@ -210,36 +210,31 @@ static uint64_t at_most_us(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Listeners that have answered enough of this host's requests take more of them. Returns false if one has to try again:
- * the epoll set has not taken it back. */
-static bool resume_services(struct roce_cm *cm)
+/* Listeners that have answered enough of this host's requests take more of them. */
+static void resume_services(struct roce_cm *cm)
 {
-    bool all = true;
-
     for (struct rcm_link *link = cm->rcm.listeners.next; link != &cm->rcm.listeners; link = link->next) {
         struct roce_service *service = container_of(link, struct roce_service, listener.link);
 
         if (!service->passed.rests || rcm_is_full(&service->listener))
             continue;
-        if (!descriptors_are_ours() || reactor_rouse(&cm->host->loop->reactor, &service->passed))
-            all = false;
-        else
-            cm->paused--;
+        reactor_rouse(&cm->host->loop->reactor, &service->passed);
+        cm->paused--;
     }
-    return all;
 }
 
 void roce_cm_settle(struct roce_cm *cm)
 {
     uint64_t now_us = reactor_now_us(), due_us = rcm_has_event(&cm->rcm) ? now_us : rcm_deadline(&cm->rcm);
-    bool tries_again = cm->paused && !resume_services(cm);
 
+    if (cm->paused && descriptors_are_ours())
+        resume_services(cm);
     if (cm->offers.waiting && now_us - cm->offered_us >= OFFER_US) {
         cm->offered_us = now_us;
         roce_offers_again(&cm->offers, &cm->host->passing);
     }
     cm_send_all(cm);
-    if (cm->offers.waiting || tries_again)
+    if (cm->offers.waiting)
         due_us = at_most_us(due_us, now_us + OFFER_US);
     reactor_set_timer(&cm->host->loop->reactor, &cm->timer, due_us);
 }

@@ -17,7 +17,6 @@
 enum {
     ALL_AT_ONCE = 64,   /* polls of a socket that rests, of which one empties it */
     MORE_OCTETS = 8192, /* after such a batch more is likely to wait */
-    AGAIN_US = 1000,    /* a socket that is shut out is driven that often */
 };
 
 /* --- who is it for? ---------------------------------------------------------------------------------------------- */
@@ -146,41 +145,6 @@ void roce_socket_poll(struct roce_socket *socket)
     roce_host_end(host);
 }
 
-/* --- sockets that the epoll set does not take back --------------------------------------------------------------- */
-
-void roce_socket_rouse(struct roce_socket *socket)
-{
-    struct roce_host *host = socket->host;
-    struct reactor *reactor = &host->loop->reactor;
-
-    socket->is_shut_out = reactor_rouse(reactor, &socket->watch) != 0;
-    if (socket->is_shut_out)
-        reactor_set_timer(reactor, &host->again, reactor_now_us() + AGAIN_US);
-}
-
-static void drive_if_shut_out(struct roce_socket *socket)
-{
-    if (socket->udp.fd < 0 || !socket->is_shut_out)
-        return;
-    roce_socket_drive(socket);
-    roce_socket_rouse(socket);
-}
-
-static void drive_shut_out(struct timer *timer, uint64_t now_us)
-{
-    struct roce_host *host = container_of(timer, struct roce_host, again);
-
-    (void)now_us;
-    roce_host_begin(host);
-    drive_if_shut_out(&host->shared);
-    for (struct roce_port *port = host->ports; port; port = port->next) {
-        drive_if_shut_out(&port->own);
-        for (uint32_t i = 0; i < port->homes; i++)
-            drive_if_shut_out(&port->home[i]);
-    }
-    roce_host_end(host);
-}
-
 void roce_host_take_passed(struct roce_host *host, int fd)
 {
     ssize_t n = 0;
@@ -289,7 +253,6 @@ static void drop_manager(struct roce_host *host)
 static void roce_host_free(struct roce_host *host)
 {
     drop_manager(host);
-    reactor_forget_timer(&host->loop->reactor, &host->again);
     roce_passing_fini(&host->passing);
     free(host->stage.buffer);
     free(host);
@@ -310,21 +273,6 @@ static void open_shared(struct roce_host *host)
         ROCE_PORT, strerror(-error));
 }
 
-/* With its timer, which roce_host_free() forgets. */
-static struct roce_host *roce_host_new(struct loop *loop)
-{
-    struct roce_host *host = calloc(1, sizeof(*host));
-
-    if (!host || reactor_add_timer(&loop->reactor, &host->again)) {
-        free(host);
-        return NULL;
-    }
-    host->loop = loop;
-    host->shared.udp.fd = -1;
-    host->again.fire = drive_shut_out;
-    return host;
-}
-
 int roce_host_get(struct loop *loop, struct roce_host **out)
 {
     struct roce_host *host = loop->roce;
@@ -333,9 +281,11 @@ int roce_host_get(struct loop *loop, struct roce_host **out)
     *out = host;
     if (host)
         return 0;
-    host = roce_host_new(loop);
+    host = calloc(1, sizeof(*host));
     if (!host)
         return -ENOMEM;
+    host->loop = loop;
+    host->shared.udp.fd = -1;
     host->stage.buffer = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_OCTETS);
     error = roce_passing_init(&host->passing);
     if (!error && !host->stage.buffer)

@@ -153,16 +153,18 @@ int roce_pair_connect(struct endpoint_roce *e, struct rddp_qp *qp, const struct 
 
 /* --- the socket of a poller --------------------------------------------------------------------------------------- */
 
-int roce_pair_stay_out(struct endpoint_roce *e, bool out)
+bool roce_pair_stay_out(struct endpoint_roce *e, bool out)
 {
+    struct reactor *reactor = &e->endpoint.loop->reactor;
+
     if (out) {
         e->out = roce_pair_polled(e);
-        reactor_rest(&e->endpoint.loop->reactor, &e->out->watch);
+        reactor_rest(reactor, &e->out->watch);
     } else if (e->out) {
-        roce_socket_rouse(e->out);
+        reactor_rouse(reactor, &e->out->watch);
         e->out = NULL;
     }
-    return 0;
+    return true;
 }
 
 void roce_pair_leave_socket(struct endpoint_roce *e)

@@ -69,7 +69,7 @@ static inline struct roce_socket *roce_pair_polled(const struct endpoint_roce *e
 
 /* As stay_out() of struct endpoint_kind, for that socket. roce_pair_leave_socket(): the queue pair needs it no more,
  * but others at the port may. */
-int roce_pair_stay_out(struct endpoint_roce *e, bool out);
+bool roce_pair_stay_out(struct endpoint_roce *e, bool out);
 void roce_pair_leave_socket(struct endpoint_roce *e);
 
 struct rddp_ib_counters roce_pair_counters(const struct endpoint_roce *e);

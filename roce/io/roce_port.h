@@ -35,9 +35,8 @@ struct roce_socket {
     struct roce_host *host;
     struct udp udp; /* fd is -1: there is none */
     struct watch watch;
-    uint16_t number;  /* its UDP port */
-    unsigned polls;   /* while it was out of the epoll set */
-    bool is_shut_out; /* of the epoll set: see roce_socket_rouse() */
+    uint16_t number; /* its UDP port */
+    unsigned polls;  /* while it was out of the epoll set */
 };
 
 /* Packets for one queue pair that arrived together from one peer; all but the last have `each` octets. */
@@ -97,7 +96,6 @@ struct roce_host {
     struct roce_port *ports;
     struct roce_manager *manager; /* owned; NULL: its packets are dropped */
     unsigned driving;             /* ports stay meanwhile */
-    struct timer again;           /* for sockets that are shut out */
     struct udp_stage stage;
     struct roce_passing passing;
     struct roce_counters counters;
@@ -132,10 +130,6 @@ static inline uint32_t roce_slot_number(const struct roce_slot *slot)
  * poller, and only one batch most of the time. */
 void roce_socket_drive(struct roce_socket *socket);
 void roce_socket_poll(struct roce_socket *socket);
-
-/* Puts a socket that a poller had alone back into the epoll set. If the system refuses, the host drives it now and
- * then, and tries again. By the driver. */
-void roce_socket_rouse(struct roce_socket *socket);
 
 /* Takes the port for sending; any thread. Unless `wait`: returns false if another thread has it. */
 static inline bool roce_port_enter(struct roce_port *port, bool wait)

@@ -120,19 +120,14 @@ static void link_tcp_want(struct link *link, unsigned wants)
 
 /* Only while octets are all that is waited for: a poller asks for nothing else, and who waits for more since is to be
  * back in the set. */
-static int link_tcp_rest(struct link *link, bool rests)
+static void link_tcp_rest(struct link *link, bool rests)
 {
     struct watch *watch = &link_tcp_of(link)->watch;
 
-    if (!rests || watch->events != EPOLLIN)
-        return reactor_rouse(link->reactor, watch);
-    reactor_rest(link->reactor, watch);
-    return 0;
-}
-
-static void link_tcp_ask(struct link *link)
-{
-    reactor_ask(&link_tcp_of(link)->watch);
+    if (rests && watch->events == EPOLLIN)
+        reactor_rest(link->reactor, watch);
+    else
+        reactor_rouse(link->reactor, watch);
 }
 
 static ssize_t link_tcp_receive(struct link *link, const struct link_buffers *buffers)
@@ -193,7 +188,6 @@ static const struct link_kind octets = {
     .reads_to_places = true,
     .want = link_tcp_want,
     .rest = link_tcp_rest,
-    .ask = link_tcp_ask,
     .receive = link_tcp_receive,
     .send = send_octets,
     .finish = link_tcp_finish,
@@ -209,7 +203,6 @@ static const struct link_kind records = {
     .reads_to_places = true,
     .want = link_tcp_want,
     .rest = link_tcp_rest,
-    .ask = link_tcp_ask,
     .receive = link_tcp_receive,
     .send = send_record,
     .finish = link_tcp_finish,

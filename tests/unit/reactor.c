@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* reactor.c - watches that always have work are all served, however many there are and however often a round ends
- * early.
- */
+/* reactor.c - watches that always have work are all served, however many there are, however often a round ends early,
+ * and also when the epoll set does not take them back. */
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "loop/descriptors.h"
 #include "loop/reactor.h"
 #include "tests/lib/engine.h"
+#include "tests/suite/interposed/full_set.h"
 
 enum { WATCHES = REACTOR_EVENTS + 36, ROUNDS = 50 };
 
@@ -168,11 +168,127 @@ static void test_rest(void **state)
         if (way)
             reactor_rewatch(&reactor, &busy.watch, EPOLLIN | EPOLLOUT);
         else
-            assert_int_equal(reactor_rouse(&reactor, &busy.watch), 0);
+            reactor_rouse(&reactor, &busy.watch);
         assert_false(busy.watch.rests);
         assert_true(reactor_sleep(&reactor, 0));
     }
     close_busy(&reactor, &busy, 1);
+}
+
+/* The set takes none of these back. */
+static void shut_out(struct reactor *reactor, struct busy *busy, unsigned n)
+{
+    set_refusals = 0;
+    set_is_full = true;
+    for (unsigned i = 0; i < n; i++) {
+        reactor_rest(reactor, &busy[i].watch);
+        reactor_rouse(reactor, &busy[i].watch);
+        assert_true(busy[i].watch.is_shut_out);
+        busy[i].called = 0;
+    }
+    assert_int_equal(set_refusals, n);
+}
+
+static void run_for(struct reactor *reactor, const _Atomic uint32_t *wanted, int ms)
+{
+    for (uint64_t end_us = reactor_now_us() + (uint64_t)ms * 1000; reactor_now_us() < end_us;) {
+        reactor_sleep(reactor, 1);
+        reactor_run(reactor, wanted);
+    }
+}
+
+/* Until the set has taken back all. */
+static void run_until_at_rest(struct reactor *reactor, const _Atomic uint32_t *wanted)
+{
+    uint64_t began_us = reactor_now_us();
+
+    set_is_full = false;
+    while (reactor->timers) {
+        reactor_sleep(reactor, 1);
+        reactor_run(reactor, wanted);
+        assert_true(reactor_now_us() < began_us + 5000000);
+    }
+}
+
+static void run_until_called(struct reactor *reactor, const _Atomic uint32_t *wanted, const struct busy *busy)
+{
+    uint64_t began_us = reactor_now_us();
+
+    while (!busy->called) {
+        reactor_sleep(reactor, 1);
+        reactor_run(reactor, wanted);
+        assert_true(reactor_now_us() < began_us + 5000000);
+    }
+}
+
+/* All are served, more than a round has space for, also if each round ends early. */
+static void test_shut_out(void **state)
+{
+    struct busy busy[WATCHES];
+    struct reactor reactor;
+
+    (void)state;
+    open_busy(&reactor, busy, WATCHES);
+    for (_Atomic uint32_t wanted = 0; wanted < 2; wanted++) {
+        shut_out(&reactor, busy, WATCHES);
+        for (unsigned i = 0; i < WATCHES; i++)
+            run_until_called(&reactor, &wanted, &busy[i]);
+        run_until_at_rest(&reactor, &wanted);
+        for (unsigned i = 0; i < WATCHES; i++)
+            assert_false(busy[i].watch.is_shut_out);
+        assert_int_equal(reactor_run(&reactor, &wanted), wanted ? 1 : REACTOR_EVENTS);
+    }
+    close_busy(&reactor, busy, WATCHES);
+}
+
+/* What has nothing is not called, and what is waited for later is, as in the set. */
+static void test_shut_out_idle(void **state)
+{
+    static const _Atomic uint32_t no_waiters = 0;
+    struct busy busy[2];
+    struct reactor reactor;
+    eventfd_t octets;
+
+    (void)state;
+    open_busy(&reactor, busy, 2);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(eventfd_read(busy[i].watch.fd, &octets), 0);
+    shut_out(&reactor, busy, 2);
+    while (set_refusals < 4)
+        run_for(&reactor, &no_waiters, 1);
+    assert_int_equal(busy[0].called + busy[1].called, 0);
+    assert_int_equal(eventfd_write(busy[0].watch.fd, 1), 0);
+    reactor_rewatch(&reactor, &busy[1].watch, EPOLLOUT);
+    for (unsigned i = 0; i < 2; i++)
+        run_until_called(&reactor, &no_waiters, &busy[i]);
+    set_is_full = false;
+    close_busy(&reactor, busy, 2);
+}
+
+/* What ends, rests again, or waits for its turn then, is not called. */
+static void test_shut_out_ends(void **state)
+{
+    static const _Atomic uint32_t no_waiters = 0, wanted = 1;
+    struct busy busy[4];
+    struct reactor reactor;
+
+    (void)state;
+    open_busy(&reactor, busy, 4);
+    shut_out(&reactor, busy, 4);
+    reactor_unwatch(&reactor, &busy[1].watch);
+    reactor_rest(&reactor, &busy[2].watch);
+    while (!busy[0].called && !busy[3].called) {
+        reactor_sleep(&reactor, 1);
+        reactor_run(&reactor, &wanted);
+    }
+    for (unsigned i = 0; i < 4; i++)
+        if (!busy[i].called)
+            reactor_unwatch(&reactor, &busy[i].watch);
+    run_for(&reactor, &no_waiters, 20);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(busy[i].called > 0, i == 0 || i == 3 ? busy[i].watch.is_shut_out : 0);
+    set_is_full = false;
+    close_busy(&reactor, busy, 4);
 }
 
 static void expect_both_to_work(struct reactor *reactor, struct late *late, struct busy *busy)
@@ -187,6 +303,36 @@ static void expect_both_to_work(struct reactor *reactor, struct late *late, stru
         reactor_run(reactor, &no_waiters);
         assert_true(reactor_now_us() < began_us + 5000000);
     }
+}
+
+/* As in a child of fork(): a timer that is set before there are descriptors again is armed with these, and what was
+ * shut out of the parent's set is not asked here. */
+static void test_renewed(void **state)
+{
+    static const _Atomic uint32_t no_waiters = 0;
+    uint64_t began_us = reactor_now_us();
+    struct busy busy[2];
+    struct late late = {.timer.fire = look_who_was_first, .busy = busy};
+    struct reactor reactor;
+
+    (void)state;
+    open_busy(&reactor, busy, 2);
+    assert_int_equal(reactor_add_timer(&reactor, &late.timer), 0);
+    shut_out(&reactor, busy, 2);
+    set_is_full = false;
+    reactor_leave(&reactor);
+    reactor_set_timer(&reactor, &late.timer, began_us);
+    assert_int_equal(reactor_renew(&reactor), 0);
+    while (reactor.timers) {
+        reactor_sleep(&reactor, 1);
+        reactor_run(&reactor, &no_waiters);
+        assert_true(reactor_now_us() < began_us + 5000000);
+    }
+    assert_true(late.fired);
+    run_for(&reactor, &no_waiters, 10);
+    assert_int_equal(busy[0].called + busy[1].called, 0);
+    reactor_forget_timer(&reactor, &late.timer);
+    close_busy(&reactor, busy, 2);
 }
 
 /* A stream's, which counts on no sentinel, after the program has closed the descriptors of all contexts. A sleep of it
@@ -225,9 +371,10 @@ static void test_after_a_loss(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns),        cmocka_unit_test(test_rounds), cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_spin),         cmocka_unit_test(test_timers), cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_after_a_loss),
+        cmocka_unit_test(test_turns),    cmocka_unit_test(test_rounds),        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_spin),     cmocka_unit_test(test_timers),        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_shut_out), cmocka_unit_test(test_shut_out_idle), cmocka_unit_test(test_shut_out_ends),
+        cmocka_unit_test(test_renewed),  cmocka_unit_test(test_after_a_loss),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
