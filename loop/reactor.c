@@ -17,8 +17,10 @@
 #include "loop/descriptors.h"
 
 enum {
-    NOTHING = 64,    /* looks in vain, before one asks whether the set is still ours */
-    AGAIN_US = 1000, /* what the set does not take back is asked that often */
+    NOTHING = 64, /* looks in vain, before one asks whether the set is still ours */
+    /* What the set does not take back is asked that often, and less often after each look in vain. */
+    AGAIN_US = 1000,
+    AGAIN_MAX_US = 100000,
 };
 
 uint64_t reactor_now_ns(void)
@@ -230,8 +232,21 @@ static void reactor_put_back(struct reactor *reactor, struct watch *watch)
         return;
     watch->next = reactor->shut_out;
     reactor->shut_out = watch;
-    if (!reactor->again.place)
-        move_timer(reactor, &reactor->again, reactor_now_us() + AGAIN_US);
+}
+
+/* Not later than they would be asked anyway. */
+static void ask_after(struct reactor *reactor, uint64_t again_us)
+{
+    uint64_t at_us = reactor_now_us() + again_us;
+
+    reactor->again_us = again_us;
+    if (!reactor->again.place || reactor->again.at_us > at_us)
+        move_timer(reactor, &reactor->again, at_us);
+}
+
+static uint64_t longer_us(uint64_t again_us)
+{
+    return again_us < AGAIN_MAX_US / 2 ? 2 * again_us : AGAIN_MAX_US;
 }
 
 /* What finds no space was shut out again behind the others, and is asked first the next time. */
@@ -248,10 +263,12 @@ static void ask_shut_out(struct timer *timer, uint64_t now_us)
 {
     struct reactor *reactor = container_of(timer, struct reactor, again);
     struct watch *watch, *next;
+    int before;
 
     (void)now_us;
     if (reactor->at == reactor->count)
         reactor->at = reactor->count = 0;
+    before = reactor->count;
     pthread_mutex_lock(&reactor->timer_lock);
     watch = reactor->shut_out;
     for (reactor->shut_out = NULL; watch; watch = next) {
@@ -260,6 +277,8 @@ static void ask_shut_out(struct timer *timer, uint64_t now_us)
         if (watch->is_shut_out)
             reactor_ask(reactor, watch);
     }
+    if (reactor->shut_out)
+        ask_after(reactor, reactor->count > before ? AGAIN_US : longer_us(reactor->again_us));
     pthread_mutex_unlock(&reactor->timer_lock);
 }
 
@@ -276,6 +295,8 @@ void reactor_rouse(struct reactor *reactor, struct watch *watch)
         return;
     pthread_mutex_lock(&reactor->timer_lock);
     reactor_put_back(reactor, watch);
+    if (watch->is_shut_out)
+        ask_after(reactor, AGAIN_US);
     pthread_mutex_unlock(&reactor->timer_lock);
 }
 
@@ -290,6 +311,8 @@ void reactor_rewatch(struct reactor *reactor, struct watch *watch, uint32_t even
         reactor_put_back(reactor, watch);
     else if (!watch->is_shut_out)
         (void)change_set(reactor, EPOLL_CTL_MOD, watch);
+    if (watch->is_shut_out)
+        ask_after(reactor, AGAIN_US);
     pthread_mutex_unlock(&reactor->timer_lock);
 }
 

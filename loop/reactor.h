@@ -42,7 +42,8 @@ struct reactor {
     int at, count;
     unsigned nothing;           /* looks at the set that showed nothing */
     struct watch *shut_out;     /* those that the set has not taken back */
-    struct timer again;         /* for them */
+    struct timer again;         /* for them, ... */
+    uint64_t again_us;          /* ... set so long before it is due, unless it was set already */
     pthread_mutex_t timer_lock; /* guards the heap, released while a timer fires; what is shut out */
     struct timer **heap;
     uint32_t timers, users, heap_capacity; /* timers set; timers added; capacity of the heap */
@@ -87,8 +88,8 @@ void reactor_unwatch(struct reactor *reactor, struct watch *watch);
 
 /* Takes a descriptor out of the set while a poller asks it all the time: each arrival otherwise costs its sender a walk
  * to the set. reactor_rouse() puts it back, and may be called at any time; reactor_rewatch() with other events puts it
- * back, too. If the system has no memory for that, the descriptor is asked now and then until it has: ready() is called
- * as before. */
+ * back, too. If the system has no memory for that, the descriptor is asked now and then until it has, and ready() is
+ * called as before, but later: by 1 ms, or by up to 100 ms where nothing has come for long. */
 void reactor_rest(struct reactor *reactor, struct watch *watch);
 void reactor_rouse(struct reactor *reactor, struct watch *watch);
 
