@@ -6,22 +6,16 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/lib/taken.h"
 #include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/pair.h"
 
-enum { FIRST = 3, FILES = 150, CHILD_S = 60 };
+enum { CHILD_S = 60 };
 
-static const char content[] = "of the program";
-static int file[FILES];
-static ino_t inode[FILES];
 static unsigned threads_at_first;
 
 static unsigned count_threads(void)
@@ -34,38 +28,6 @@ static unsigned count_threads(void)
     if (folder)
         closedir(folder);
     return count;
-}
-
-/* The numbers of the library go to files. */
-static void close_all(void)
-{
-    closefrom(FIRST);
-    for (int i = 0; i < FILES; i++) {
-        struct stat about;
-        file[i] = memfd_create("closed", 0);
-        if (file[i] < 0 || write(file[i], content, sizeof(content)) != sizeof(content) || fstat(file[i], &about))
-            abort();
-        inode[i] = about.st_ino;
-    }
-}
-
-static bool files_are_whole(void)
-{
-    for (int i = 0; i < FILES; i++) {
-        struct stat about;
-        if (fstat(file[i], &about) || about.st_ino != inode[i] || about.st_size != sizeof(content) ||
-            lseek(file[i], 0, SEEK_CUR) != sizeof(content)) {
-            fprintf(stderr, "descriptor %d is not what it was\n", file[i]);
-            return false;
-        }
-    }
-    return true;
-}
-
-static void close_files(void)
-{
-    for (int i = 0; i < FILES; i++)
-        close(file[i]);
 }
 
 /* Not by the descriptor, which is a file now. */
@@ -114,7 +76,7 @@ static void test_idle(void **state)
 
     pair_receive(&pair->server, 1, 0, 100);
     pair_receive(&pair->client, 2, 0, 100);
-    close_all();
+    take_numbers();
     wc = pair_completion(&pair->server);
     assert_int_equal(wc.status, RDDP_WC_WR_FLUSH_ERR);
     assert_int_equal(wc.wr_id, 1);
@@ -122,7 +84,7 @@ static void test_idle(void **state)
     expect_end(&pair->server);
     expect_end(&pair->client);
     expect_no_threads();
-    assert_true(files_are_whole());
+    assert_true(taken_are_whole());
 }
 
 /* Requests are on their way, and others are posted after the end. */
@@ -134,14 +96,14 @@ static void test_busy(void **state)
     for (int i = 0; i < PAIR_DEPTH; i++)
         assert_int_equal(
             pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, 0, 0, PAIR_BUFFER, 0, RDDP_SEND_SIGNALED), 0);
-    close_all();
+    take_numbers();
     pair_completions(&pair->client, wc, PAIR_DEPTH);
     assert_int_equal(wc[PAIR_DEPTH - 1].status, RDDP_WC_WR_FLUSH_ERR);
     expect_end(&pair->client);
     expect_end(&pair->server);
     assert_int_equal(pair_post(&pair->server, &pair->client, RDDP_WR_RDMA_WRITE, 0, 0, 100, 0, RDDP_SEND_SIGNALED), 0);
     assert_int_equal(pair_completion(&pair->server).status, RDDP_WC_WR_FLUSH_ERR);
-    assert_true(files_are_whole());
+    assert_true(taken_are_whole());
 }
 
 /* What was made before the loss goes after a new context was opened, whose descriptors stay. */
@@ -151,8 +113,8 @@ static void test_again(void **state)
     struct rddp_context *other;
     struct rddp_event_channel *events;
 
-    close_all();
-    close_files();
+    take_numbers();
+    close_taken();
     other = rddp_open(NULL);
     assert_non_null(other);
     events = rddp_create_event_channel(other);
@@ -177,12 +139,12 @@ static void test_child(void **state)
     fflush(NULL);
     child = fork_apart(CHILD_S);
     if (!child) {
-        close_all();
+        take_numbers();
         if (rddp_destroy_qp(pair->client.qp) || rddp_get_event(pair->client.events, &event) != -EBADF ||
             rddp_destroy_event_channel(pair->client.events) || rddp_destroy_listener(pair->listener) ||
             !rddp_open(NULL) || rddp_destroy_comp_channel(pair->server.channel) != -EBUSY)
             _exit(2);
-        _exit(files_are_whole() ? 0 : 1);
+        _exit(taken_are_whole() ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);

@@ -2,45 +2,23 @@
 /* stream_closed.c - a program closes all descriptors beside networks of streams, with a context or without one, and
  * opens files of its own at their numbers: the streams fail, and none of the files is written, read or closed. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 #include <rddp/rddp.h>
 
+#include "tests/lib/taken.h"
 #include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/network.h"
 #include "tests/suite/lib/stream_path.h"
 
-enum { FILES = 64, CHILD_S = 30 };
-
-/* Fills all numbers up to those that the library had. */
-static void open_files(int file[FILES])
-{
-    for (int i = 0; i < FILES; i++) {
-        file[i] = memfd_create("file of the program", 0);
-        if (file[i] < 0 || write(file[i], "mine", 4) != 4)
-            _exit(3);
-    }
-}
-
-static bool are_whole(const int file[FILES])
-{
-    struct stat about;
-
-    for (int i = 0; i < FILES; i++)
-        if (fstat(file[i], &about) || about.st_size != 4 || lseek(file[i], 0, SEEK_CUR) != 4)
-            return false;
-    return true;
-}
+enum { CHILD_S = 30 };
 
 /* When there was a context: before the paths were opened, since, before and not since, or not at all. */
 enum when { BEFORE, SINCE, ONCE, NEVER };
@@ -59,7 +37,6 @@ static void close_all(enum when when)
     const struct stream_path_attr attr = {.v6 = false};
     struct rddp_context *context = open_context(when == BEFORE || when == ONCE);
     struct stream_path p;
-    int file[FILES];
 
     if (when == ONCE && rddp_close(context))
         _exit(5);
@@ -68,18 +45,17 @@ static void close_all(enum when when)
         context = open_context(true);
     if (rddp_stream_write(p.end[0], "octets", 6, 0, NULL))
         _exit(6);
-    closefrom(STDERR_FILENO + 1);
-    open_files(file);
+    take_numbers();
     (void)rddp_stream_write(p.end[0], "more", 4, 0, NULL);
     for (int end = 0; end < 2; end++)
         if (rddp_stream_progress(p.net[end], end ? 0 : -1) != -ENODEV || rddp_stream_net_fd(p.net[end]) != -ENODEV)
             _exit(7);
-    if (!are_whole(file))
+    if (!taken_are_whole())
         _exit(8);
     stream_path_close(&p);
     if ((when == BEFORE || when == SINCE) && rddp_close(context))
         _exit(9);
-    _exit(are_whole(file) ? 0 : 10);
+    _exit(taken_are_whole() ? 0 : 10);
 }
 
 /* `closed`: the program was started with its input closed. */
