@@ -89,16 +89,23 @@ bool context_close_down(struct rddp_context *context)
     return is_closed;
 }
 
-int context_take_descriptors(void)
+/* No context uses what it has lost when `then` makes a new sentinel. */
+static int close_down_and(int (*then)(void))
 {
     int error;
 
     fork_lock();
     if (descriptors_are_lost())
         fork_each(close_down);
-    error = descriptors_open();
+    error = then();
     fork_unlock();
     return error;
+}
+
+int context_take_descriptors(void)
+{
+    descriptors_on_loss(close_down_and);
+    return close_down_and(descriptors_open);
 }
 
 void context_give_descriptors(void)

@@ -5,8 +5,8 @@
 
 #include "endpoint/objects.h"
 
-/* For a new context, and when one was closed. The first ends all contexts whose descriptors were closed before. Returns
- * 0 or -EMFILE. */
+/* For a new context, and when one was closed. The first ends all contexts whose descriptors were closed before, as does
+ * a new net of streams from then on. Returns 0 or -EMFILE. */
 int context_take_descriptors(void);
 void context_give_descriptors(void);
 

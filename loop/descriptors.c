@@ -27,6 +27,7 @@ static _Atomic int sentinel = -1, other_end = -1;
 static struct descriptor_identity sentinel_is, other_is;
 static atomic_uint changes, losses;
 static unsigned users, guests; /* guests: as of descriptors_join() */
+static int (*_Atomic users_give_up)(int (*then)(void));
 
 /* Guards the above, but for those who only look. Held while the process forks, after fork.c has taken its locks: a
  * context that forks are watched for has opened the descriptors before. */
@@ -201,16 +202,33 @@ void descriptors_close(void)
     descriptors_unlock();
 }
 
-/* A new sentinel would tell users that what they have lost is theirs. */
-int descriptors_join(void)
+static int add_guest(bool renews)
 {
     int error;
 
     descriptors_lock();
-    error = users ? 0 : renew_if_needed();
+    error = renews || !users ? renew_if_needed() : 0;
     guests += !error;
     descriptors_unlock();
     return error;
+}
+
+static int add_guest_after_loss(void)
+{
+    return add_guest(true);
+}
+
+/* A new sentinel would tell users that what they have lost is theirs. */
+int descriptors_join(void)
+{
+    int (*give_up)(int (*then)(void)) = users_give_up;
+
+    return give_up && descriptors_are_lost() ? give_up(add_guest_after_loss) : add_guest(false);
+}
+
+void descriptors_on_loss(int (*give_up)(int (*then)(void)))
+{
+    users_give_up = give_up;
 }
 
 void descriptors_part(void)

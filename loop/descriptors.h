@@ -26,10 +26,14 @@ bool descriptors_are_lost(void);
 
 /* How many losses there have been: for who has descriptors without being a user, and may have made them after a loss.
  * They are ours as long as the number is the same. It joins before it makes them: a sentinel is there then, unless
- * users have lost theirs. descriptors_join() returns 0 or -EMFILE. */
+ * users have lost theirs and do not give them up. descriptors_join() returns 0 or -EMFILE. */
 unsigned descriptors_losses(void);
 int descriptors_join(void);
 void descriptors_part(void);
+
+/* Sets how all users give up what is lost, for one who joins then: a function that calls `then` before there is another
+ * user, and returns what that returns. */
+void descriptors_on_loss(int (*give_up)(int (*then)(void)));
 
 /* For poll(2), with no events: something happens to it when the program has closed it. */
 int descriptors_sentinel(void);

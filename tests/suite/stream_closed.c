@@ -20,8 +20,9 @@
 
 enum { CHILD_S = 30 };
 
-/* When there was a context: before the paths were opened, since, before and not since, or not at all. */
-enum when { BEFORE, SINCE, ONCE, NEVER };
+/* When there was a context: before the paths were opened, since, before and not since, or not at all; or before, and
+ * the program had closed its descriptors already. */
+enum when { BEFORE, SINCE, ONCE, NEVER, LOST };
 
 static struct rddp_context *open_context(bool is_wanted)
 {
@@ -35,11 +36,13 @@ static struct rddp_context *open_context(bool is_wanted)
 static void close_all(enum when when)
 {
     const struct stream_path_attr attr = {.v6 = false};
-    struct rddp_context *context = open_context(when == BEFORE || when == ONCE);
+    struct rddp_context *context = open_context(when == BEFORE || when == ONCE || when == LOST);
     struct stream_path p;
 
     if (when == ONCE && rddp_close(context))
         _exit(5);
+    if (when == LOST)
+        closefrom(STDERR_FILENO + 1);
     stream_path_open(&p, &attr);
     if (when == SINCE)
         context = open_context(true);
@@ -53,7 +56,7 @@ static void close_all(enum when when)
     if (!taken_are_whole())
         _exit(8);
     stream_path_close(&p);
-    if ((when == BEFORE || when == SINCE) && rddp_close(context))
+    if (when != ONCE && when != NEVER && rddp_close(context))
         _exit(9);
     _exit(taken_are_whole() ? 0 : 10);
 }
@@ -90,6 +93,13 @@ static void no_context(void **state)
     (void)state;
     run(ONCE, false);
     run(NEVER, false);
+}
+
+/* The context that is still there does not pass for one that has the descriptors of the paths. */
+static void context_has_lost_its_own(void **state)
+{
+    (void)state;
+    run(LOST, false);
 }
 
 /* The library has number 0 then, which is not closed with the others. */
@@ -137,8 +147,8 @@ static void asleep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(context_before), cmocka_unit_test(context_since), cmocka_unit_test(no_context),
-        cmocka_unit_test(no_input),       cmocka_unit_test(asleep),
+        cmocka_unit_test(context_before),           cmocka_unit_test(context_since), cmocka_unit_test(no_context),
+        cmocka_unit_test(context_has_lost_its_own), cmocka_unit_test(no_input),      cmocka_unit_test(asleep),
     };
 
     if (!network_own()) {

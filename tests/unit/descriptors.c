@@ -137,6 +137,40 @@ static void guests(void **state)
     assert_int_equal(descriptors_sentinel(), -1);
 }
 
+static unsigned given_up;
+
+static int all_give_up(int (*then)(void))
+{
+    given_up++;
+    return then();
+}
+
+/* Users who give up what they have lost leave no one who joins without a sentinel; before a loss they are not asked. */
+static void guests_after_a_loss(void **state)
+{
+    unsigned before = descriptors_losses();
+
+    (void)state;
+    given_up = 0;
+    descriptors_on_loss(all_give_up);
+    assert_int_equal(descriptors_open(), 0);
+    assert_int_equal(descriptors_join(), 0);
+    assert_int_equal(given_up, 0);
+    close(descriptors_sentinel());
+    assert_int_equal(descriptors_join(), 0);
+    assert_int_equal(given_up, 1);
+    assert_true(descriptors_are_ours());
+    assert_int_equal(descriptors_losses(), before + 1);
+    close(descriptors_sentinel());
+    assert_int_equal(descriptors_losses(), before + 2);
+    descriptors_on_loss(NULL);
+    descriptors_close();
+    for (unsigned joined = 0; joined < 2; joined++)
+        descriptors_part();
+    assert_int_equal(descriptors_open(), 0); /* as it was */
+    descriptors_close();
+}
+
 static void *join_and_part(void *over)
 {
     while (!atomic_load((atomic_bool *)over)) {
@@ -240,8 +274,13 @@ static void beside_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses),        cmocka_unit_test(own_of_a_child),     cmocka_unit_test(numbers),
-        cmocka_unit_test(guests),        cmocka_unit_test(fork_beside_guests), cmocka_unit_test(guest_with_a_child),
+        cmocka_unit_test(losses),
+        cmocka_unit_test(own_of_a_child),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(guests),
+        cmocka_unit_test(guests_after_a_loss),
+        cmocka_unit_test(fork_beside_guests),
+        cmocka_unit_test(guest_with_a_child),
         cmocka_unit_test(beside_others),
     };
 
