@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -28,6 +29,7 @@ static struct descriptor_identity sentinel_is, other_is;
 static atomic_uint changes, losses;
 static unsigned users, guests; /* guests: as of descriptors_join() */
 static int (*_Atomic users_give_up)(int (*then)(void));
+static int generation; /* how many forks lie before this process: who joined in another one is no guest here */
 
 /* Guards the above, but for those who only look. Held while the process forks, after fork.c has taken its locks: a
  * context that forks are watched for has opened the descriptors before. */
@@ -144,6 +146,7 @@ static void leave_and_drop(void)
 {
     descriptors_leave();
     guests = 0; /* streams are the parent's */
+    generation = (generation + 1) & INT_MAX;
     drop_lock();
 }
 
@@ -202,15 +205,21 @@ void descriptors_close(void)
     descriptors_unlock();
 }
 
+/* One that is shared with a parent does not tell of a loss, but of the parent's end. */
 static int add_guest(bool renews)
 {
-    int error;
+    bool is_shared;
+    int result;
 
     descriptors_lock();
-    error = renews || !users ? renew_if_needed() : 0;
-    guests += !error;
+    is_shared = other_end < 0 && !note_loss();
+    result = renews || !users || is_shared ? renew_if_needed() : 0;
+    if (!result) {
+        guests++;
+        result = generation;
+    }
     descriptors_unlock();
-    return error;
+    return result;
 }
 
 static int add_guest_after_loss(void)
@@ -231,10 +240,10 @@ void descriptors_on_loss(int (*give_up)(int (*then)(void)))
     users_give_up = give_up;
 }
 
-void descriptors_part(void)
+void descriptors_part(int joined)
 {
     descriptors_lock();
-    guests -= guests > 0;
+    guests -= joined == generation;
     if (!guests && !users)
         close_sentinel();
     descriptors_unlock();
@@ -291,6 +300,8 @@ bool descriptors_are_ours(void)
 
 int descriptors_sentinel(void)
 {
+    if (atomic_load_explicit(&other_end, memory_order_relaxed) < 0)
+        return -1;
     return atomic_load_explicit(&sentinel, memory_order_relaxed);
 }
 

@@ -26,16 +26,19 @@ bool descriptors_are_lost(void);
 
 /* How many losses there have been: for who has descriptors without being a user, and may have made them after a loss.
  * They are ours as long as the number is the same. It joins before it makes them: a sentinel is there then, unless
- * users have lost theirs and do not give them up. descriptors_join() returns 0 or -EMFILE. */
+ * users have lost theirs and do not give them up. descriptors_join() returns a number for descriptors_part(), or
+ * -EMFILE. A child of fork() counts none who has joined before: descriptors_part() with a number of the parent's does
+ * nothing. */
 unsigned descriptors_losses(void);
 int descriptors_join(void);
-void descriptors_part(void);
+void descriptors_part(int joined);
 
 /* Sets how all users give up what is lost, for one who joins then: a function that calls `then` before there is another
  * user, and returns what that returns. */
 void descriptors_on_loss(int (*give_up)(int (*then)(void)));
 
-/* For poll(2), with no events: something happens to it when the program has closed it. */
+/* For poll(2), with no events: something happens to it when the program has closed it. -1 if there is none, or, in a
+ * child of fork(), as long as it is the parent's: then it tells when that ends. */
 int descriptors_sentinel(void);
 
 /* Closes a descriptor of ours, unless they are not ours any more. */

@@ -147,8 +147,8 @@ struct rddp_stream_net {
     } port[STREAM_PORTS];
     uint32_t ports;
     uint16_t next_port;
-    uint64_t random; /* chooses the packets to lose on purpose */
-    int fd;
+    uint64_t random;                    /* chooses the packets to lose on purpose */
+    int fd, joined;                     /* the device; for descriptors_part() */
     struct tun_before before;           /* how the device was */
     uint32_t linger_vain, linger_skips; /* looks without sleeping: in vain since the last success; not done next */
     uint32_t batch;                     /* packets that the last look found */

@@ -207,7 +207,7 @@ static void stream_net_fini(struct rddp_stream_net *net)
         if (is_ours)
             close(net->fd);
     }
-    descriptors_part();
+    descriptors_part(net->joined);
     free(net);
 }
 
@@ -242,7 +242,8 @@ struct rddp_stream_net *rddp_stream_net_open(const struct rddp_stream_net_attr *
     int error = net ? check_attr(attr) : -ENOMEM;
 
     error = error ? error : descriptors_join();
-    if (!error) {
+    if (error >= 0) {
+        net->joined = error;
         net->attr = *attr;
         net->random = attr->lose_seed;
         net->fd = -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* stream_closed.c - a program closes all descriptors beside networks of streams, with a context or without one, and
- * opens files of its own at their numbers: the streams fail, and none of the files is written, read or closed. */
+ * opens files of its own at their numbers: the streams fail, and none of the files is written, read or closed. A child
+ * of it goes on when it ends. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -13,12 +14,13 @@
 #include <cmocka.h>
 #include <rddp/rddp.h>
 
+#include "loop/reactor.h"
 #include "tests/lib/taken.h"
 #include "tests/suite/lib/fork_apart.h"
 #include "tests/suite/lib/network.h"
 #include "tests/suite/lib/stream_path.h"
 
-enum { CHILD_S = 30 };
+enum { CHILD_S = 30, WAIT_MS = 100, WAITS_MAX = 100 };
 
 /* When there was a context: before the paths were opened, since, before and not since, or not at all; or before, and
  * the program had closed its descriptors already. */
@@ -144,11 +146,75 @@ static void asleep(void **state)
     assert_int_equal(status, 0);
 }
 
+static struct rddp_stream_net *open_net(void)
+{
+    struct rddp_stream_net_attr attr;
+    struct rddp_stream_net *net;
+
+    rddp_stream_net_attr_init(&attr);
+    net = rddp_stream_net_open(&attr);
+    if (!net)
+        _exit(4);
+    return net;
+}
+
+/* In a child whose parent, which had a context or (NEVER) the net, has ended. Returns the waits of a second. */
+static unsigned outlive_parent(enum when when)
+{
+    struct rddp_stream_net *net = when == NEVER ? open_net() : NULL;
+    pid_t parent = getpid();
+    unsigned waits = 0;
+    uint64_t end_us;
+
+    (void)open_context(!net);
+    if (fork())
+        _exit(0);
+    alarm(CHILD_S);
+    while (getppid() == parent)
+        usleep(1000);
+    if (!net)
+        net = open_net();
+    for (end_us = reactor_now_us() + 1000000; reactor_now_us() < end_us; waits++)
+        if (rddp_stream_progress(net, WAIT_MS))
+            _exit(5);
+    return waits;
+}
+
+/* A child goes on when its parent ends, as that of daemon(3): its waits last as long as they are to, but for the few
+ * packets that the host sends to a device of its own accord. */
+static void parent_goes(enum when when)
+{
+    unsigned waits = 0;
+    int report[2];
+    pid_t child;
+
+    assert_int_equal(pipe(report), 0);
+    child = fork_apart(CHILD_S);
+    if (!child) {
+        waits = outlive_parent(when);
+        _exit(write(report[1], &waits, sizeof(waits)) != sizeof(waits));
+    }
+    close(report[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(read(report[0], &waits, sizeof(waits)), sizeof(waits));
+    assert_in_range(waits, 1, WAITS_MAX);
+    close(report[0]);
+}
+
+static void orphan(void **state)
+{
+    (void)state;
+    parent_goes(BEFORE);
+    parent_goes(NEVER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(context_before),           cmocka_unit_test(context_since), cmocka_unit_test(no_context),
-        cmocka_unit_test(context_has_lost_its_own), cmocka_unit_test(no_input),      cmocka_unit_test(asleep),
+        cmocka_unit_test(context_before), cmocka_unit_test(context_since),
+        cmocka_unit_test(no_context),     cmocka_unit_test(context_has_lost_its_own),
+        cmocka_unit_test(no_input),       cmocka_unit_test(asleep),
+        cmocka_unit_test(orphan),
     };
 
     if (!network_own()) {

@@ -133,7 +133,7 @@ static void guests(void **state)
     assert_false(descriptors_are_ours());
     descriptors_close();
     for (unsigned joined = 0; joined < 3; joined++)
-        descriptors_part();
+        descriptors_part(0);
     assert_int_equal(descriptors_sentinel(), -1);
 }
 
@@ -166,7 +166,7 @@ static void guests_after_a_loss(void **state)
     descriptors_on_loss(NULL);
     descriptors_close();
     for (unsigned joined = 0; joined < 2; joined++)
-        descriptors_part();
+        descriptors_part(0);
     assert_int_equal(descriptors_open(), 0); /* as it was */
     descriptors_close();
 }
@@ -175,7 +175,7 @@ static void *join_and_part(void *over)
 {
     while (!atomic_load((atomic_bool *)over)) {
         assert_int_equal(descriptors_join(), 0);
-        descriptors_part();
+        descriptors_part(0);
     }
     return NULL;
 }
@@ -235,9 +235,46 @@ static void guest_with_a_child(void **state)
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_true(descriptors_are_lost());
     close(copy);
-    descriptors_part();
+    descriptors_part(0);
     assert_int_equal(descriptors_open(), 0); /* as it was */
     descriptors_close();
+}
+
+/* Runs in a child. */
+static void joined_by_the_parent(void)
+{
+    int joined = descriptors_join();
+
+    if (joined <= 0 || hangs_up(descriptors_sentinel()))
+        _exit(1);
+    descriptors_part(0);
+    if (descriptors_sentinel() < 0)
+        _exit(2);
+    descriptors_part(joined);
+    _exit(descriptors_sentinel() >= 0 ? 3 : 0);
+}
+
+/* No one polls a sentinel that goes with the parent. A guest has one of its own also beside a user that the parent had;
+ * and there is one as long as it stays, although one who joined in the parent parts. */
+static void guest_in_a_child(void **state)
+{
+    pid_t child;
+    int status;
+
+    (void)state;
+    assert_int_equal(descriptors_open(), 0);
+    descriptors_leave();
+    assert_int_equal(descriptors_sentinel(), -1);
+    assert_int_equal(descriptors_join(), 0);
+    assert_false(hangs_up(descriptors_sentinel()));
+    descriptors_close();
+    child = fork();
+    if (!child)
+        joined_by_the_parent();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    descriptors_part(0);
+    assert_int_equal(descriptors_sentinel(), -1);
 }
 
 enum { ROUNDS = 5000 };
@@ -281,6 +318,7 @@ int main(void)
         cmocka_unit_test(guests_after_a_loss),
         cmocka_unit_test(fork_beside_guests),
         cmocka_unit_test(guest_with_a_child),
+        cmocka_unit_test(guest_in_a_child),
         cmocka_unit_test(beside_others),
     };
 
