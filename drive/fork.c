@@ -7,6 +7,7 @@
 #include "drive/fork.h"
 
 #include <sched.h>
+#include <signal.h>
 
 #include "loop/cancel.h"
 
@@ -155,25 +156,50 @@ static void watch_forks(void)
 
 /* --- contexts --------------------------------------------------------------------------------------------------- */
 
+static void block_signals(sigset_t *before)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, before);
+}
+
+/* A signal handler that forks finds this lock free, or that the thread it interrupted has it (`is_mine`). */
+static void lock_list(sigset_t *before)
+{
+    block_signals(before);
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_list(const sigset_t *before)
+{
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 void fork_add(struct rddp_context *context)
 {
+    sigset_t before;
+
     pthread_once(&once, watch_forks);
-    pthread_mutex_lock(&lock);
+    lock_list(&before);
     context->next_open = contexts;
     context->before_open = &contexts;
     if (contexts)
         contexts->before_open = &context->next_open;
     contexts = context;
-    pthread_mutex_unlock(&lock);
+    unlock_list(&before);
 }
 
 void fork_remove(struct rddp_context *context)
 {
-    pthread_mutex_lock(&lock);
+    sigset_t before;
+
+    lock_list(&before);
     *context->before_open = context->next_open;
     if (context->next_open)
         context->next_open->before_open = context->before_open;
-    pthread_mutex_unlock(&lock);
+    unlock_list(&before);
 }
 
 void fork_each(void (*action)(struct rddp_context *))
@@ -185,15 +211,22 @@ void fork_each(void (*action)(struct rddp_context *))
 /* The log, and other calls that are made meanwhile, may be cancellation points. */
 void fork_lock(void)
 {
-    pthread_mutex_lock(&lock);
-    cancel_hold();
+    sigset_t before;
+
+    lock_list(&before);
     is_mine = true;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    cancel_hold();
 }
 
 void fork_unlock(void)
 {
+    sigset_t before;
+
+    block_signals(&before);
     if (is_mine)
         pthread_mutex_unlock(&lock);
     is_mine = false;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     cancel_release();
 }

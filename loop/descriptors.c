@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -155,17 +156,23 @@ static void watch_descriptors(void)
     pthread_atfork(hold_lock, drop_lock, leave_and_drop);
 }
 
-static void descriptors_lock(void)
+/* A signal handler of the program may fork, and must not do so here, where it would wait for itself. */
+static void descriptors_lock(sigset_t *before)
 {
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, before);
     pthread_once(&once, watch_descriptors);
     pthread_mutex_lock(&lock);
     cancel_hold();
 }
 
-static void descriptors_unlock(void)
+static void descriptors_unlock(const sigset_t *before)
 {
     pthread_mutex_unlock(&lock);
     cancel_release();
+    pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 /* --- users -------------------------------------------------------------------------------------------------------- */
@@ -188,37 +195,41 @@ static int renew_if_needed(void)
 
 int descriptors_open(void)
 {
+    sigset_t before;
     int error;
 
-    descriptors_lock();
+    descriptors_lock(&before);
     error = renew_if_needed();
     users += !error;
-    descriptors_unlock();
+    descriptors_unlock(&before);
     return error;
 }
 
 void descriptors_close(void)
 {
-    descriptors_lock();
+    sigset_t before;
+
+    descriptors_lock(&before);
     if (!--users && !guests)
         close_sentinel();
-    descriptors_unlock();
+    descriptors_unlock(&before);
 }
 
 /* One that is shared with a parent does not tell of a loss, but of the parent's end. */
 static int add_guest(bool renews)
 {
+    sigset_t before;
     bool is_shared;
     int result;
 
-    descriptors_lock();
+    descriptors_lock(&before);
     is_shared = other_end < 0 && !note_loss();
     result = renews || !users || is_shared ? renew_if_needed() : 0;
     if (!result) {
         guests++;
         result = generation;
     }
-    descriptors_unlock();
+    descriptors_unlock(&before);
     return result;
 }
 
@@ -242,11 +253,13 @@ void descriptors_on_loss(int (*give_up)(int (*then)(void)))
 
 void descriptors_part(int joined)
 {
-    descriptors_lock();
+    sigset_t before;
+
+    descriptors_lock(&before);
     guests -= joined == generation;
     if (!guests && !users)
         close_sentinel();
-    descriptors_unlock();
+    descriptors_unlock(&before);
 }
 
 void descriptors_leave(void)
@@ -256,26 +269,28 @@ void descriptors_leave(void)
 
 int descriptors_renew(void)
 {
+    sigset_t before;
     int error = 0;
 
-    descriptors_lock();
+    descriptors_lock(&before);
     if (note_loss()) {
         error = -EBADF;
     } else if (other_end < 0) {
         close_sentinel();
         error = open_sentinel();
     }
-    descriptors_unlock();
+    descriptors_unlock(&before);
     return error;
 }
 
 bool descriptors_are_lost(void)
 {
+    sigset_t before;
     bool are_lost;
 
-    descriptors_lock();
+    descriptors_lock(&before);
     are_lost = note_loss();
-    descriptors_unlock();
+    descriptors_unlock(&before);
     return are_lost;
 }
 

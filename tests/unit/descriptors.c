@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -240,6 +241,57 @@ static void guest_with_a_child(void **state)
     descriptors_close();
 }
 
+static volatile sig_atomic_t signal_forks;
+
+static void fork_at_signal(int number)
+{
+    pid_t child = fork();
+
+    (void)number;
+    if (!child)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    signal_forks++;
+}
+
+/* Runs in a child. */
+static void interrupted(void)
+{
+    enum { FORKS = 100, CHILD_S = 20 };
+    const struct sigaction action = {.sa_handler = fork_at_signal, .sa_flags = SA_RESTART};
+    const struct itimerval often = {.it_interval.tv_usec = 1000, .it_value.tv_usec = 1000}; /* of processor time */
+
+    alarm(CHILD_S);
+    sigaction(SIGPROF, &action, NULL);
+    if (setitimer(ITIMER_PROF, &often, NULL))
+        _exit(1);
+    while (signal_forks < FORKS) {
+        if (descriptors_open())
+            _exit(2);
+        (void)descriptors_are_lost();
+        descriptors_close();
+    }
+    _exit(0);
+}
+
+/* A signal handler that forks finds the lock free, whatever it interrupts. */
+static void fork_at_signals(void **state)
+{
+    pid_t child;
+    int status;
+
+    (void)state;
+#ifdef __SANITIZE_THREAD__
+    print_message("cannot run here: signals come late\n");
+    skip();
+#endif
+    child = fork();
+    if (!child)
+        interrupted();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 /* Runs in a child. */
 static void joined_by_the_parent(void)
 {
@@ -319,6 +371,7 @@ int main(void)
         cmocka_unit_test(fork_beside_guests),
         cmocka_unit_test(guest_with_a_child),
         cmocka_unit_test(guest_in_a_child),
+        cmocka_unit_test(fork_at_signals),
         cmocka_unit_test(beside_others),
     };
 
