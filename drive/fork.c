@@ -68,24 +68,70 @@ static bool take_doorbells(struct loop *loop, uint64_t until_us)
     return true;
 }
 
+/* The mutexes of a context that are held: the first `count` in the order of each_leaf(). */
+struct held {
+    uint64_t until_us;
+    uint32_t count;
+    bool is_late; /* one could not be taken: the others are not tried */
+};
+
+static void take_mutex(pthread_mutex_t *mutex, struct held *held)
+{
+    while (!held->is_late && pthread_mutex_trylock(mutex)) {
+        held->is_late = reactor_now_us() > held->until_us;
+        sched_yield();
+    }
+    held->count += !held->is_late;
+}
+
+static void give_mutex(pthread_mutex_t *mutex, struct held *held)
+{
+    if (!held->count)
+        return;
+    held->count--;
+    pthread_mutex_unlock(mutex);
+}
+
 /* The mutexes whose holders wait for no lock but a channel's: that of the context, under which the channel of an event
  * is looked up, comes first. members.lock, held by the caller, keeps the lists stable. */
-static void each_leaf(struct rddp_context *context, int (*action)(pthread_mutex_t *))
+static void each_leaf(struct rddp_context *context, void (*action)(pthread_mutex_t *, struct held *), struct held *held)
 {
     struct rddp_comp_channel *comp_channel;
     struct rddp_event_channel *event_channel;
     struct rddp_async_channel *async_channel;
 
-    action(&context->lock);
+    action(&context->lock, held);
     MEMBERS_EACH(&context->members, MEMBER_COMP_CHANNEL, struct rddp_comp_channel, comp_channel)
-    action(&comp_channel->reports.lock);
+    action(&comp_channel->reports.lock, held);
     MEMBERS_EACH(&context->members, MEMBER_EVENT_CHANNEL, struct rddp_event_channel, event_channel)
-    action(&event_channel->lock);
+    action(&event_channel->lock, held);
     MEMBERS_EACH(&context->members, MEMBER_ASYNC_CHANNEL, struct rddp_async_channel, async_channel)
-    action(&async_channel->reports.lock);
+    action(&async_channel->reports.lock, held);
     for (uint32_t i = 0; i < context->loops; i++)
-        action(&context->loop[i].reactor.timer_lock);
-    action(&context->mrs_lock);
+        action(&context->loop[i].reactor.timer_lock, held);
+    action(&context->mrs_lock, held);
+}
+
+static void give_leaves(struct rddp_context *context, uint32_t count)
+{
+    struct held held = {.count = count};
+
+    each_leaf(context, give_mutex, &held);
+    pthread_mutex_unlock(&context->members.lock);
+}
+
+/* Takes them all or none: the forking thread may have one itself, if a signal handler forks. */
+static bool take_leaves(struct rddp_context *context, uint64_t until_us)
+{
+    struct held list = {.until_us = until_us}, held = list;
+
+    take_mutex(&context->members.lock, &list);
+    if (list.is_late)
+        return false;
+    each_leaf(context, take_mutex, &held);
+    if (held.is_late)
+        give_leaves(context, held.count);
+    return !held.is_late;
 }
 
 static bool fork_hold(struct rddp_context *context, uint64_t until_us)
@@ -94,11 +140,8 @@ static bool fork_hold(struct rddp_context *context, uint64_t until_us)
 
     while (held < context->loops && take_doorbells(&context->loop[held], until_us))
         held++;
-    if (held == context->loops) {
-        pthread_mutex_lock(&context->members.lock);
-        each_leaf(context, pthread_mutex_lock);
+    if (held == context->loops && take_leaves(context, until_us))
         return true;
-    }
     while (held)
         release_doorbells(&context->loop[--held], NULL);
     return false;
@@ -122,8 +165,7 @@ static void in_parent(void)
     for (struct rddp_context *context = contexts; context; context = context->next_open) {
         if (!context->is_held)
             continue;
-        each_leaf(context, pthread_mutex_unlock);
-        pthread_mutex_unlock(&context->members.lock);
+        give_leaves(context, UINT32_MAX);
         for (uint32_t i = 0; i < context->loops; i++)
             release_doorbells(&context->loop[i], NULL);
     }
@@ -139,8 +181,7 @@ static void in_child(void)
         context->home = context->is_held ? CONTEXT_INHERITED : CONTEXT_TORN;
         if (!context->is_held)
             continue;
-        each_leaf(context, pthread_mutex_unlock);
-        pthread_mutex_unlock(&context->members.lock);
+        give_leaves(context, UINT32_MAX);
         for (uint32_t i = 0; i < context->loops; i++)
             loop_unlock_inherited(&context->loop[i]);
     }

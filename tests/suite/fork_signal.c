@@ -16,9 +16,9 @@
 
 #include "tests/suite/lib/fork_apart.h"
 
-enum { FORKS = 500, CHILD_S = 60, OFTEN_US = 1000, STRANGE = 9 };
+enum { FORKS = 700, CHILD_S = 60, SOON_US = 1000, TOLD = 8, STRANGE = 9 };
 
-static volatile sig_atomic_t forks;
+static volatile sig_atomic_t forks, told; /* told: children that cannot use the context */
 static struct rddp_context *context;
 static struct rddp_cq *cq;
 
@@ -30,7 +30,16 @@ static void use_and_exit(void)
 
     alarm(CHILD_S);
     error = rddp_poll_cq(cq, 0, &wc);
-    _exit(!error || error == -EDEADLK ? 0 : STRANGE);
+    _exit(error == -EDEADLK ? TOLD : error ? STRANGE : 0);
+}
+
+/* One at a time, so that the interrupted call goes on. */
+static void expect_signal(void)
+{
+    const struct itimerval soon = {.it_value.tv_usec = SOON_US}; /* of processor time */
+
+    if (setitimer(ITIMER_PROF, &soon, NULL))
+        _exit(STRANGE);
 }
 
 static void fork_at_signal(int number)
@@ -41,9 +50,11 @@ static void fork_at_signal(int number)
     (void)number;
     if (!child)
         use_and_exit();
-    if (child < 0 || waitpid(child, &status, 0) != child || status)
+    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) == STRANGE)
         _exit(STRANGE);
     forks++;
+    told += WEXITSTATUS(status) == TOLD;
+    expect_signal();
 }
 
 static void open_and_close(void)
@@ -58,11 +69,19 @@ static void open_and_close(void)
         _exit(1);
 }
 
+/* Until a handler has met a lock of the context, for which the fork waits for some seconds. */
+static void make_and_destroy(void)
+{
+    if (rddp_destroy_cq(rddp_create_cq(context, 1, NULL, NULL)))
+        _exit(1);
+    if (told)
+        _exit(0);
+}
+
 /* No thread of the library runs beside it: the process has no lock but those of this thread. */
 static void interrupt(void (*call)(void))
 {
     const struct sigaction action = {.sa_handler = fork_at_signal, .sa_flags = SA_RESTART};
-    const struct itimerval often = {.it_interval.tv_usec = OFTEN_US, .it_value.tv_usec = OFTEN_US};
     pid_t child = fork_apart(CHILD_S);
     struct rddp_context_attr attr;
     int status;
@@ -75,7 +94,7 @@ static void interrupt(void (*call)(void))
         if (!cq)
             _exit(2);
         sigaction(SIGPROF, &action, NULL);
-        setitimer(ITIMER_PROF, &often, NULL);
+        expect_signal();
         while (forks < FORKS)
             call();
         _exit(0);
@@ -90,10 +109,17 @@ static void opens(void **state)
     interrupt(open_and_close);
 }
 
+static void objects(void **state)
+{
+    (void)state;
+    interrupt(make_and_destroy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opens),
+        cmocka_unit_test(objects),
     };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
