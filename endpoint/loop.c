@@ -62,11 +62,11 @@ static void free_dead(struct loop *loop)
 /* --- the lock -------------------------------------------------------------------------------------------------------
  */
 
-static bool has_refused(const struct loop *loop)
+/* Is there a poller to wait for? *refused: who is noted, which may be this thread. */
+static bool has_refused(const struct loop *loop, const struct cancel **refused)
 {
-    const struct cancel *refused = atomic_load_explicit(&loop->polled.refused, memory_order_relaxed);
-
-    return refused && refused != &cancel_mine;
+    *refused = atomic_load_explicit(&loop->polled.refused, memory_order_relaxed);
+    return *refused && *refused != &cancel_mine;
 }
 
 /* Polls never wait, and threads that take the lock again at once would leave it free for moments that they miss. A
@@ -74,14 +74,16 @@ static bool has_refused(const struct loop *loop)
 static void step_aside(struct loop *loop)
 {
     const struct timespec step = {.tv_nsec = ASIDE_NS};
+    const struct cancel *refused;
 
     cancel_hold();
-    for (int i = 0; i < ASIDE_YIELDS + ASIDE_STEPS && has_refused(loop); i++)
+    for (int i = 0; has_refused(loop, &refused) && i < ASIDE_YIELDS + ASIDE_STEPS; i++)
         if (i < ASIDE_YIELDS)
             sched_yield();
         else
             nanosleep(&step, NULL);
-    atomic_store_explicit(&loop->polled.refused, NULL, memory_order_relaxed);
+    if (refused) /* not one that was refused since */
+        atomic_compare_exchange_strong(&loop->polled.refused, &refused, NULL);
     cancel_release();
 }
 
