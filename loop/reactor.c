@@ -221,7 +221,6 @@ static void forget_shut_out(struct reactor *reactor, struct watch *watch)
     watch->is_shut_out = false;
 }
 
-/* Those that were shut out last are asked first. */
 static void reactor_put_back(struct reactor *reactor, struct watch *watch)
 {
     int error = change_set(reactor, EPOLL_CTL_ADD, watch);
@@ -249,20 +248,19 @@ static uint64_t longer_us(uint64_t again_us)
     return again_us < AGAIN_MAX_US / 2 ? 2 * again_us : AGAIN_MAX_US;
 }
 
-/* What finds no space was shut out again behind the others, and is asked first the next time. */
 static void reactor_ask(struct reactor *reactor, struct watch *watch)
 {
     struct pollfd fd = {.fd = watch->fd, .events = (short)watch->events}; /* EPOLLIN and the like are POLLIN ... */
 
-    if (reactor->count < REACTOR_EVENTS && poll(&fd, 1, 0) > 0)
+    if (poll(&fd, 1, 0) > 0)
         reactor->event[reactor->count++] = (struct epoll_event){(uint32_t)fd.revents, {.ptr = watch}};
 }
 
-/* The timers are the last of a round: reactor_run() goes on with what this has found. */
+/* Timers are last in a round: reactor_run() goes on with what this finds. Who is asked comes behind the others then. */
 static void ask_shut_out(struct timer *timer, uint64_t now_us)
 {
     struct reactor *reactor = container_of(timer, struct reactor, again);
-    struct watch *watch, *next;
+    struct watch *watch, *next, **end = &watch;
     int before;
 
     (void)now_us;
@@ -271,13 +269,17 @@ static void ask_shut_out(struct timer *timer, uint64_t now_us)
     before = reactor->count;
     pthread_mutex_lock(&reactor->timer_lock);
     watch = reactor->shut_out;
-    for (reactor->shut_out = NULL; watch; watch = next) {
+    for (reactor->shut_out = NULL; watch && reactor->count < REACTOR_EVENTS; watch = next) {
         next = watch->next;
         reactor_put_back(reactor, watch);
         if (watch->is_shut_out)
             reactor_ask(reactor, watch);
     }
-    if (reactor->shut_out)
+    while (*end)
+        end = &(*end)->next;
+    *end = reactor->shut_out;
+    reactor->shut_out = watch;
+    if (watch)
         ask_after(reactor, reactor->count > before ? AGAIN_US : longer_us(reactor->again_us));
     pthread_mutex_unlock(&reactor->timer_lock);
 }

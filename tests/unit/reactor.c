@@ -11,7 +11,7 @@
 #include "tests/lib/engine.h"
 #include "tests/suite/interposed/full_set.h"
 
-enum { WATCHES = REACTOR_EVENTS + 36, ROUNDS = 50 };
+enum { WATCHES = 3 * REACTOR_EVENTS + 36, ROUNDS = 50 };
 
 struct busy {
     struct watch watch;
