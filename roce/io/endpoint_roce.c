@@ -84,15 +84,16 @@ static void endpoint_roce_tick(struct endpoint *endpoint, uint64_t now_us)
         roce_pair_tick(e, now_us);
 }
 
-/* The acknowledgement waits for the answer of a poller, if it has one, and both are one call and one arrival. It does
- * not wait if another endpoint's does, or if anything may sleep that has not polled again. */
+/* The acknowledgement waits for a poller's answer, and both are one call and one arrival. Not if that of another does,
+ * if anything may sleep that has not polled again, or, without a thread, if the application has not answered before. */
 static void withhold(struct endpoint_roce *e, uint64_t now_us)
 {
     struct loop *loop = e->endpoint.loop;
     struct rddp_context *context = loop->context;
 
     if (!atomic_load_explicit(&loop->polled.lasts, memory_order_relaxed) || loop->owing || loop_is_relied_on(loop) ||
-        !roce_pair_may_follow(e) || (context->manual && atomic_load(&loop->batch.sleepers)))
+        !roce_pair_may_follow(e) ||
+        (context->manual && (atomic_load(&loop->batch.sleepers) || !roce_pair_is_answering(e))))
         return;
     if (rc_pair_withhold(&e->pair, now_us))
         loop->owing = &e->endpoint;

@@ -217,6 +217,16 @@ bool roce_pair_may_follow(const struct endpoint_roce *e)
     return e->is_near && e->sends_together && own_port_of_peer(e);
 }
 
+bool roce_pair_is_answering(struct endpoint_roce *e)
+{
+    uint32_t before = e->requests;
+
+    if (!e->pair.responder.ack_due || !e->pair.life.qp)
+        return false;
+    e->requests = e->pair.life.qp->sq.next;
+    return e->requests != before;
+}
+
 /* --- in ---------------------------------------------------------------------------------------------------------- */
 
 static void take_packet(struct endpoint_roce *e, const struct bth *b, const struct roce_run *run, uint64_t now_us)

@@ -40,6 +40,7 @@ struct endpoint_roce {
     void *memory;           /* owned: that of the pair */
     struct roce_slot *slot; /* NULL: a request that was not accepted yet */
     bool owns_slot;         /* the slot goes with the connection, or else with its queue pair */
+    uint32_t requests;      /* that had left when one of the peer's was last to be acknowledged for a poller */
     struct roce_user user;
     struct roce_call call;
     struct roce_socket *home;   /* by which packets to the peer leave */
@@ -96,6 +97,10 @@ bool roce_pair_needs_turn(const struct endpoint_roce *e, uint64_t now_us);
 /* Does the peer get a packet and an acknowledgement behind it together, and does it take that first? So it is with one
  * of ours on this host: what leaves in one call arrives as one. */
 bool roce_pair_may_follow(const struct endpoint_roce *e);
+
+/* Is an acknowledgement due, and has the application asked for something since the one before? Then it may answer this
+ * request, too. */
+bool roce_pair_is_answering(struct endpoint_roce *e);
 
 /* Gives the packets to the pair that are the peer's and whole. */
 void roce_pair_take(struct endpoint_roce *e, const struct roce_run *run, uint64_t now_us);

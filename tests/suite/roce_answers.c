@@ -100,6 +100,28 @@ static void progress_sends_it(void **state)
     hands_close(&h);
 }
 
+/* This end has something to say, so that it may have more. */
+static void say(unsigned end)
+{
+    hand_post(&h.end[end], &h.end[!end], RDDP_WR_RDMA_WRITE, 0, 8, 8192);
+    assert_int_equal(rddp_progress(h.end[!end].context, 0), 0);
+    assert_int_equal(hand_completion(&h.end[end]).status, RDDP_WC_SUCCESS);
+}
+
+/* Without a thread, too, if the receiver has not answered before. */
+static void only_receives(void **state)
+{
+    (void)state;
+    open_ends(true, 4);
+    for (unsigned i = 0; i < SINGLE; i++) {
+        hand_receive(&h.end[1], RECEIVE, 4096, 4096);
+        send_one(0, 8);
+        assert_int_equal(await_message(1), 0);
+        assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
+    }
+    hands_close(&h);
+}
+
 /* Whichever turn of a poller finds the message: that of the socket that spoke last, or that of all. */
 static void any_turn_withholds(void **state)
 {
@@ -108,6 +130,7 @@ static void any_turn_withholds(void **state)
     (void)state;
     open_ends(true, 4);
     for (unsigned i = 0; i < 4 * SINGLE; i++) {
+        say(1);
         hand_receive(&h.end[1], RECEIVE, 4096, 4096);
         send_one(0, 8);
         while (!rddp_poll_cq(h.end[1].cq, 1, &wc))
@@ -128,6 +151,7 @@ static bool waits(struct rddp_cq *polled, struct rddp_cq *beside)
     struct rddp_wc wc;
     bool is_owing;
 
+    say(1);
     assert_int_equal(rddp_req_notify_cq(beside, false), 0);
     assert_int_equal(rddp_req_notify_cq(to->cq, false), 0);
     hand_receive(to, RECEIVE, 4096, 4096);
@@ -193,8 +217,9 @@ static void ends_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(queue_of_one),      cmocka_unit_test(never_polls_again),  cmocka_unit_test(progress_sends_it),
-        cmocka_unit_test(beside_armed_ones), cmocka_unit_test(any_turn_withholds), cmocka_unit_test(ends_at_once),
+        cmocka_unit_test(queue_of_one),  cmocka_unit_test(never_polls_again), cmocka_unit_test(progress_sends_it),
+        cmocka_unit_test(only_receives), cmocka_unit_test(beside_armed_ones), cmocka_unit_test(any_turn_withholds),
+        cmocka_unit_test(ends_at_once),
     };
 
     return cmocka_run_group_tests_name("roce_answers", tests, NULL, NULL);
