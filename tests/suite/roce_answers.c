@@ -71,11 +71,10 @@ static void queue_of_one(void **state)
     answer_in_turn(false, 8);
 }
 
-/* The receiver polls until it has the message, and never again: its library's thread does the rest. */
-static void never_polls_again(void **state)
+/* The receiver polls until it has the message, and never again. */
+static void receive_and_leave(bool manual)
 {
-    (void)state;
-    open_ends(false, 4);
+    open_ends(manual, 4);
     for (unsigned i = 0; i < SINGLE; i++) {
         hand_receive(&h.end[1], RECEIVE, 4096, 4096);
         send_one(0, 8);
@@ -85,19 +84,18 @@ static void never_polls_again(void **state)
     hands_close(&h);
 }
 
-/* Without a thread it calls once more, before it sleeps or does something else. */
-static void progress_sends_it(void **state)
+/* Its library's thread does the rest. */
+static void never_polls_again(void **state)
 {
     (void)state;
-    open_ends(true, 4);
-    for (unsigned i = 0; i < SINGLE; i++) {
-        hand_receive(&h.end[1], RECEIVE, 4096, 4096);
-        send_one(0, 8);
-        assert_int_equal(await_message(1), 0);
-        assert_int_equal(rddp_progress(h.end[1].context, 0), 0);
-        assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
-    }
-    hands_close(&h);
+    receive_and_leave(false);
+}
+
+/* Without a thread nothing waits, as the receiver has not answered before. */
+static void only_receives(void **state)
+{
+    (void)state;
+    receive_and_leave(true);
 }
 
 /* This end has something to say, so that it may have more. */
@@ -108,15 +106,18 @@ static void say(unsigned end)
     assert_int_equal(hand_completion(&h.end[end]).status, RDDP_WC_SUCCESS);
 }
 
-/* Without a thread, too, if the receiver has not answered before. */
-static void only_receives(void **state)
+/* Without a thread it calls once more, before it sleeps or does something else. */
+static void progress_sends_it(void **state)
 {
     (void)state;
     open_ends(true, 4);
     for (unsigned i = 0; i < SINGLE; i++) {
+        say(1);
         hand_receive(&h.end[1], RECEIVE, 4096, 4096);
         send_one(0, 8);
         assert_int_equal(await_message(1), 0);
+        assert_non_null(h.end[1].context->loop->owing);
+        assert_int_equal(rddp_progress(h.end[1].context, 0), 0);
         assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
     }
     hands_close(&h);
@@ -204,9 +205,11 @@ static void ends_at_once(void **state)
     (void)state;
     for (unsigned i = 0; i < SINGLE; i++) {
         open_ends(true, 4);
+        say(1);
         hand_receive(&h.end[1], RECEIVE, 4096, 4096);
         send_one(0, 8);
         assert_int_equal(await_message(1), 0);
+        assert_non_null(h.end[1].context->loop->owing);
         assert_int_equal(rddp_destroy_qp(h.end[1].qp), 0);
         h.end[1].qp = NULL;
         assert_int_equal(hand_completion(&h.end[0]).status, RDDP_WC_SUCCESS);
