@@ -29,7 +29,9 @@ enum {
     SERVED = 4,               /* wake-ups in a row that found a poller at work: the thread parks */
     MISSED = 3,               /* looks in a row that found work and no poller: it leaves the park */
     HERE_US = 5,              /* a poller whose last poll is no older than this is still at work */
-    LOOK_US = 600,            /* between two looks from the park: each costs a poller some microseconds */
+    LOOK_US = 600,            /* between two looks from the park: each costs a poller some microseconds. Twice ... */
+    LOOK_MAX_US = 4800,       /* ... as long after each that finds a poller, up to this */
+    SEEN_US = 100,            /* one that has polled so recently may have been displaced by the interrupt for a look */
     LOOK_ARMED_US = 200,      /* the same while a CQ is armed: its owner may sleep, and wait for the next one */
     IDLE_US = 3000,           /* without a poll and without work for this long the thread leaves the park */
     LONG_POLL_NS = 20000,     /* a poll that takes longer than HERE_US is looked at in steps of this */
@@ -178,6 +180,7 @@ struct poll_stats {
     uint64_t polled_us; /* when the poller that was counted last had polled */
     unsigned missed;    /* looks in a row that found work and no poller */
     uint32_t armings;   /* the context's, when it parked */
+    uint64_t look_us;   /* until the next look from the park */
     struct vigil vigil;
 };
 
@@ -188,7 +191,8 @@ static uint64_t since_poll_us(const struct loop *loop)
 
 static bool has_work(struct loop *loop)
 {
-    return loop_is_asked(loop) || atomic_load(&loop->owing) || reactor_sleep(&loop->reactor, 0);
+    return loop_is_asked(loop) || atomic_load(&loop->owing) || reactor_has_due(&loop->reactor) ||
+           reactor_sleep(&loop->reactor, 0);
 }
 
 /* The time of the last poll also shows a poller that this thread has just displaced from its processor. Who holds the
@@ -341,7 +345,7 @@ static bool is_armed_anew(const struct loop *loop, const struct poll_stats *stat
 /* In the park: until it is time for a look, or something else than a poster has woken the thread. */
 static void thread_rest(struct loop *loop, const struct poll_stats *stats)
 {
-    uint64_t now_us = reactor_now_us(), end_us = now_us + (loop->context->armed ? LOOK_ARMED_US : LOOK_US);
+    uint64_t now_us = reactor_now_us(), end_us = now_us + (loop->context->armed ? LOOK_ARMED_US : stats->look_us);
     bool is_called = false;
 
     for (; now_us < end_us && !is_called; now_us = reactor_now_us()) {
@@ -358,11 +362,21 @@ static void thread_rest(struct loop *loop, const struct poll_stats *stats)
     }
 }
 
+/* A CQ armed after this wakes us; one armed before is seen by the next look. */
+static void enter_park(struct loop *loop, struct poll_stats *stats)
+{
+    stats->armings = loop->context->armings;
+    stats->look_us = LOOK_US;
+    atomic_store(&loop->parked, true);
+    reactor_attend(&loop->reactor, true);
+}
+
 /* From here on nothing leaves the epoll set; what has left it before is back when the thread sleeps there. */
 static void leave_park(struct loop *loop, struct poll_stats *stats)
 {
     *stats = (struct poll_stats){0};
     atomic_store(&loop->parked, false);
+    reactor_attend(&loop->reactor, false);
     loop_lock_and_rouse(loop);
 }
 
@@ -374,20 +388,34 @@ static bool park_has_work(struct loop *loop)
     return has_work(loop);
 }
 
-static void thread_look(struct loop *loop, struct poll_stats *stats)
+/* One that goes on is looked at less and less often. */
+static void see_poller(struct poll_stats *stats)
 {
-    if (is_armed_anew(loop, stats) || loop_is_relied_on(loop)) {
-        leave_park(loop, stats);
-    } else if (poller_is_here(loop)) {
-        stats->missed = 0;
-    } else if (!park_has_work(loop)) {
+    stats->missed = 0;
+    stats->look_us = stats->look_us < LOOK_MAX_US / 2 ? 2 * stats->look_us : LOOK_MAX_US;
+}
+
+static void miss_poller(struct loop *loop, struct poll_stats *stats)
+{
+    stats->look_us = LOOK_US;
+    if (!park_has_work(loop)) {
         if (since_poll_us(loop) > IDLE_US)
             leave_park(loop, stats);
-    } else {
-        do_round(loop);
-        if (++stats->missed == MISSED || loop->context->armed)
-            leave_park(loop, stats);
+        return;
     }
+    do_round(loop);
+    if (++stats->missed == MISSED || loop->context->armed)
+        leave_park(loop, stats);
+}
+
+static void thread_look(struct loop *loop, struct poll_stats *stats)
+{
+    if (is_armed_anew(loop, stats) || loop_is_relied_on(loop))
+        leave_park(loop, stats);
+    else if (poller_is_here(loop) || since_poll_us(loop) <= SEEN_US)
+        see_poller(stats);
+    else
+        miss_poller(loop, stats);
 }
 
 /* Looks before the thread sleeps, where it delays nothing; the sleep ends when the program closes the descriptors. */
@@ -410,14 +438,13 @@ static void *thread_run(void *arg)
             continue;
         }
         if (!loop->parked)
-            stats.armings = loop->context->armings;
-        /* A CQ armed after this wakes us; one armed before is seen below. */
-        atomic_store(&loop->parked, true);
+            enter_park(loop, &stats);
         if (!loop_is_relied_on(loop))
             thread_rest(loop, &stats);
         if (!is_cut(loop))
             thread_look(loop, &stats);
     }
+    reactor_attend(&loop->reactor, false);
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* reactor.c - epoll and a heap of timers; the only code that reads a clock. */
+/* reactor.c - epoll and timers; the only code that reads a clock. */
 #include "loop/reactor.h"
 
 #include <assert.h>
@@ -50,60 +50,17 @@ bool reactor_is_ours(const struct reactor *reactor)
     return descriptors_losses() == reactor->losses;
 }
 
-/* --- timers: a binary heap, earliest first ------------------------------------------------------------------- */
-
-static void put_timer(struct reactor *reactor, uint32_t place, struct timer *timer)
-{
-    reactor->heap[place] = timer;
-    timer->place = place;
-}
-
-static void sift_up(struct reactor *reactor, uint32_t place, struct timer *timer)
-{
-    while (place > 1 && reactor->heap[place / 2]->at_us > timer->at_us) {
-        put_timer(reactor, place, reactor->heap[place / 2]);
-        place /= 2;
-    }
-    put_timer(reactor, place, timer);
-}
-
-static void sift_down(struct reactor *reactor, uint32_t place, struct timer *timer)
-{
-    for (uint32_t child; (child = 2 * place) <= reactor->timers; place = child) {
-        if (child < reactor->timers && reactor->heap[child + 1]->at_us < reactor->heap[child]->at_us)
-            child++;
-        if (reactor->heap[child]->at_us >= timer->at_us)
-            break;
-        put_timer(reactor, place, reactor->heap[child]);
-    }
-    put_timer(reactor, place, timer);
-}
-
-static void unset_timer(struct reactor *reactor, struct timer *timer)
-{
-    uint32_t place = timer->place;
-    struct timer *last;
-
-    if (!place)
-        return;
-    timer->place = 0;
-    last = reactor->heap[reactor->timers--];
-    if (last == timer)
-        return;
-    if (place > 1 && reactor->heap[place / 2]->at_us > last->at_us)
-        sift_up(reactor, place, last);
-    else
-        sift_down(reactor, place, last);
-}
+/* --- timers ------------------------------------------------------------------------------------------------------ */
 
 /* Moves the expiry of the descriptor only to earlier times: a timer that was moved later costs one empty wake-up, not a
  * system call. */
 static void arm(struct reactor *reactor)
 {
-    uint64_t at_us = reactor->timers ? reactor->heap[1]->at_us : UINT64_MAX;
+    uint64_t at_us = timers_first_us(&reactor->timers);
     struct itimerspec when = {.it_value = {0, 0}};
 
-    if (at_us >= reactor->armed_us || !reactor_is_ours(reactor))
+    atomic_store_explicit(&reactor->first_us, at_us, memory_order_relaxed);
+    if (reactor->is_attended || at_us >= reactor->armed_us || !reactor_is_ours(reactor))
         return;
     reactor->armed_us = at_us;
     when.it_value.tv_sec = (time_t)(at_us / 1000000);
@@ -111,27 +68,12 @@ static void arm(struct reactor *reactor)
     timerfd_settime(reactor->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static int grow_heap(struct reactor *reactor)
-{
-    uint32_t space = 2 * reactor->heap_capacity + 64;
-    struct timer **heap = realloc(reactor->heap, ((size_t)space + 1) * sizeof(*heap)); /* place 0 is not used */
-
-    if (!heap)
-        return -ENOMEM;
-    reactor->heap = heap;
-    reactor->heap_capacity = space;
-    return 0;
-}
-
 int reactor_add_timer(struct reactor *reactor, struct timer *timer)
 {
-    int error = 0;
+    int error;
 
     pthread_mutex_lock(&reactor->timer_lock);
-    timer->place = 0;
-    if (reactor->users == reactor->heap_capacity)
-        error = grow_heap(reactor);
-    reactor->users += !error;
+    error = timers_add(&reactor->timers, timer);
     pthread_mutex_unlock(&reactor->timer_lock);
     return error;
 }
@@ -139,20 +81,15 @@ int reactor_add_timer(struct reactor *reactor, struct timer *timer)
 void reactor_forget_timer(struct reactor *reactor, struct timer *timer)
 {
     pthread_mutex_lock(&reactor->timer_lock);
-    unset_timer(reactor, timer);
-    reactor->users--;
+    timers_forget(&reactor->timers, timer);
     pthread_mutex_unlock(&reactor->timer_lock);
 }
 
 static void move_timer(struct reactor *reactor, struct timer *timer, uint64_t at_us)
 {
-    unset_timer(reactor, timer);
-    if (at_us == UINT64_MAX)
-        return;
-    timer->at_us = at_us;
-    reactor->timers++;
-    sift_up(reactor, reactor->timers, timer);
-    arm(reactor);
+    timers_set(&reactor->timers, timer, at_us);
+    if (at_us != UINT64_MAX)
+        arm(reactor);
 }
 
 /* Checks without the lock whether the timer is already set to this time. If it is about to fire, its callback checks
@@ -170,6 +107,7 @@ static void fire_due(struct watch *watch, uint32_t events)
 {
     struct reactor *reactor = container_of(watch, struct reactor, timer_watch);
     uint64_t now_us = reactor_now_us(), expirations;
+    struct timer *timer;
     ssize_t got;
 
     (void)events;
@@ -177,14 +115,26 @@ static void fire_due(struct watch *watch, uint32_t events)
     got = read(reactor->timer_fd, &expirations, sizeof(expirations));
     assert(got > 0 || errno == EAGAIN || !reactor_is_ours(reactor));
     reactor->armed_us = UINT64_MAX;
-    while (reactor->timers && reactor->heap[1]->at_us <= now_us) {
-        struct timer *timer = reactor->heap[1];
-
-        unset_timer(reactor, timer);
+    while ((timer = timers_take(&reactor->timers, now_us))) {
         pthread_mutex_unlock(&reactor->timer_lock);
         timer->fire(timer, now_us);
         pthread_mutex_lock(&reactor->timer_lock);
     }
+    arm(reactor);
+    pthread_mutex_unlock(&reactor->timer_lock);
+}
+
+bool reactor_has_due(const struct reactor *reactor)
+{
+    return atomic_load_explicit(&reactor->first_us, memory_order_relaxed) <= reactor_now_us();
+}
+
+void reactor_attend(struct reactor *reactor, bool attended)
+{
+    if (reactor->is_attended == attended)
+        return;
+    pthread_mutex_lock(&reactor->timer_lock);
+    reactor->is_attended = attended;
     arm(reactor);
     pthread_mutex_unlock(&reactor->timer_lock);
 }
@@ -366,7 +316,7 @@ uint64_t reactor_spin(uint64_t end_us)
 }
 
 /* Timers run after everything else: what they wait for may have arrived, but was not read by a thread that had to wait
- * for a processor. */
+ * for a processor. The descriptor does not show those that are attended to. */
 static void put_timers_last(struct reactor *reactor)
 {
     for (int i = 0; i + 1 < reactor->count; i++) {
@@ -378,6 +328,8 @@ static void put_timers_last(struct reactor *reactor)
             return;
         }
     }
+    if (reactor->is_attended && reactor->count < REACTOR_EVENTS && reactor_has_due(reactor))
+        reactor->event[reactor->count++] = (struct epoll_event){EPOLLIN, {.ptr = &reactor->timer_watch}};
 }
 
 /* What a set shows that the program has opened at the number of ours is not ours. One that shows nothing for long may
@@ -436,7 +388,8 @@ int reactor_init(struct reactor *reactor)
 {
     int error;
 
-    *reactor = (struct reactor){.armed_us = UINT64_MAX, .parents_fd = -1, .again.fire = ask_shut_out};
+    *reactor =
+        (struct reactor){.armed_us = UINT64_MAX, .first_us = UINT64_MAX, .parents_fd = -1, .again.fire = ask_shut_out};
     reactor->losses = descriptors_losses();
     reactor->is_guarded = descriptors_sentinel() >= 0 && descriptors_are_ours();
     pthread_mutex_init(&reactor->timer_lock, NULL);
@@ -449,8 +402,7 @@ void reactor_fini(struct reactor *reactor)
     close_descriptor(reactor, &reactor->epoll_fd);
     close_descriptor(reactor, &reactor->timer_fd);
     close_descriptor(reactor, &reactor->parents_fd);
-    free(reactor->heap);
-    reactor->heap = NULL;
+    timers_fini(&reactor->timers);
     pthread_mutex_destroy(&reactor->timer_lock);
 }
 
@@ -467,6 +419,7 @@ void reactor_leave(struct reactor *reactor)
     close_descriptor(reactor, &reactor->timer_fd);
     reactor->at = reactor->count = 0;
     reactor->shut_out = NULL;
+    reactor->is_attended = false;
     reactor->armed_us = UINT64_MAX;
 }
 

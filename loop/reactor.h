@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
+#include "loop/timers.h"
+
 /* A descriptor to watch. ready() is called with the events that happened: EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP,
  * EPOLLRDHUP. */
 struct watch {
@@ -18,13 +20,6 @@ struct watch {
     bool is_shut_out;   /* the set has not taken it back: it is asked, and tried again, by a timer */
     struct watch *next; /* of those */
     void (*ready)(struct watch *watch, uint32_t events);
-};
-
-/* A timer. fire() is called once at that time, without timer_lock. Setting a timer again moves it. */
-struct timer {
-    _Atomic uint64_t at_us;
-    _Atomic uint32_t place; /* position in the heap, counted from 1; 0: not set */
-    void (*fire)(struct timer *timer, uint64_t now_us);
 };
 
 enum { REACTOR_EVENTS = 64 };
@@ -45,9 +40,10 @@ struct reactor {
     struct timer again;         /* for them, ... */
     uint64_t again_us;          /* ... set so long before it is due, unless it was set already */
     pthread_mutex_t timer_lock; /* guards the heap, released while a timer fires; what is shut out */
-    struct timer **heap;
-    uint32_t timers, users, heap_capacity; /* timers set; timers added; capacity of the heap */
-    uint64_t armed_us;                     /* when timer_fd expires; never later than the earliest timer */
+    struct timers timers;
+    uint64_t armed_us;         /* when timer_fd expires: not later than the earliest timer, unless attended to */
+    _Atomic uint64_t first_us; /* when the earliest is due, or earlier */
+    _Atomic bool is_attended;  /* see reactor_attend() */
     struct watch timer_watch;
 };
 
@@ -98,6 +94,12 @@ void reactor_rouse(struct reactor *reactor, struct watch *watch);
 int reactor_add_timer(struct reactor *reactor, struct timer *timer);
 void reactor_set_timer(struct reactor *reactor, struct timer *timer, uint64_t at_us); /* UINT64_MAX: unset */
 void reactor_forget_timer(struct reactor *reactor, struct timer *timer);
+
+/* While timers are attended to, reactor_run() is called often, or a thread asks reactor_has_due(): no descriptor shows
+ * them, and nothing that sleeps wakes for them. Each expiry of a descriptor interrupts a processor, which costs some
+ * microseconds, and ten times as many on a virtual one. */
+void reactor_attend(struct reactor *reactor, bool attended);
+bool reactor_has_due(const struct reactor *reactor);
 
 /* Waits until something is ready or a timer is due, and processes nothing: needs no lock. Returns false after the
  * time-out or a signal. It also ends when the program closes the descriptors: is_cut. */

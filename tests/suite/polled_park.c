@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* polled_park.c - beside a parked thread, too, the socket that a poller asks leaves the epoll set, and is back when the
- * poller is gone: that of a stream, and that of queue pairs of RoCE, which share it. */
+/* polled_park.c - a parked thread hardly ever looks at a poller that goes on, and beside it, too, the socket that a
+ * poller asks leaves the epoll set, and is back when the poller is gone: that of a stream, and that of queue pairs of
+ * RoCE, which share it. */
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/container.h"
 #include "endpoint/objects.h"
@@ -18,7 +21,9 @@ enum {
     WAIT_US = PAIR_WAIT_MS * 1000,
     POLLS = 100,         /* after a message: enough for a socket to leave */
     GONE_MS = 20,        /* a thread that finds no poller for so long has left the park */
-    SOON_US = 2000,      /* a look from the park has come by then; the thread leaves it by itself later */
+    SOON_US = 7000,      /* a look from the park has come by then; the thread leaves it by itself later */
+    LONG_US = 60000,     /* a poller polls so long, */
+    LOOKS = 30,          /* and is looked at so often at most: by 100 looks, if there were no fewer with time */
     TIMES = 3,           /* in a row that are to be in time */
     ROUNDS = 100,        /* that a busy machine may need for that, ... */
     LOADED_US = 5000000, /* ... unless it is busy for as long */
@@ -38,6 +43,21 @@ static struct rddp_comp_channel *channel;
 static struct rddp_cq *beside;   /* of the same context; nothing ever comes to it */
 static struct hands pair, other; /* two pairs of queue pairs between the same contexts, at the same sockets */
 static atomic_int under_way;     /* their messages whose completions were not taken */
+static atomic_uint looks;        /* sleeps of the thread in the park */
+
+/* In front of the C library's, or of a sanitizer's. */
+int ppoll(struct pollfd *fd, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+    static _Atomic(void *) next;
+    int (*call)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+    void *found = atomic_load(&next);
+
+    atomic_fetch_add(&looks, n == 1); /* a sleep in front of an epoll set watches the sentinel, too */
+    if (!found)
+        atomic_store(&next, found = dlsym(RTLD_NEXT, "ppoll"));
+    memcpy(&call, &found, sizeof(call));
+    return call(fd, n, timeout, mask);
+}
 
 /* Speaks when it is asked to, so that the poller polls when the message comes. */
 static void *speak(void *unused)
@@ -234,6 +254,68 @@ static void a_look_finds_it(void **state)
     assert_int_equal(times, TIMES);
 }
 
+static void poll_for(uint64_t us)
+{
+    uint64_t began_us = reactor_now_us();
+    struct rddp_wc wc;
+
+    while (reactor_now_us() - began_us < us)
+        assert_int_equal(rddp_poll_cq(polled.cq, 1, &wc), 0);
+}
+
+/* Each look interrupts the poller. Once it has paused, the next pause is seen soon again. */
+static void looks_become_rare(void **state)
+{
+    uint64_t began_us = reactor_now_us();
+    unsigned before, count;
+
+    (void)state;
+    do {
+        if (reactor_now_us() - began_us > LOADED_US)
+            skip();
+        poll_until_out();
+        poll_for(LONG_US / 2);
+        before = looks;
+        poll_for(LONG_US);
+        count = looks - before;
+    } while (count > LOOKS);
+    assert_in_range(count, 2, LOOKS);
+}
+
+struct alarm {
+    struct timer timer;
+    atomic_bool rings;
+};
+
+static void ring_alarm(struct timer *timer, uint64_t now_us)
+{
+    (void)now_us;
+    container_of(timer, struct alarm, timer)->rings = true;
+}
+
+/* By a poller, or, if none is there, after the next look. */
+static void timers_go_on(void **state)
+{
+    struct reactor *reactor = &polled.context->loop->reactor;
+    struct alarm alarm = {.timer.fire = ring_alarm};
+
+    (void)state;
+    assert_int_equal(reactor_add_timer(reactor, &alarm.timer), 0);
+    for (int polls = 0; polls < 2; polls++) {
+        poll_until_out();
+        alarm.rings = false;
+        reactor_set_timer(reactor, &alarm.timer, reactor_now_us() + 1000);
+        for (int ms = 0; !alarm.rings; ms++) {
+            assert_true(ms < PAIR_WAIT_MS);
+            if (polls)
+                poll_for(1000);
+            else
+                poll(NULL, 0, 1);
+        }
+    }
+    reactor_forget_timer(reactor, &alarm.timer);
+}
+
 /* None that sleeps in rddp_progress() is passed over, and none leaves beside it. */
 static void a_sleeper_beside_the_thread(void **state)
 {
@@ -386,6 +468,8 @@ int main(void)
         OVER_STREAM(it_is_back_for_the_thread),
         OVER_STREAM(it_is_back_when_a_cq_is_armed),
         OVER_STREAM(a_look_finds_it),
+        OVER_STREAM(looks_become_rare),
+        OVER_STREAM(timers_go_on),
         OVER_STREAM(a_sleeper_beside_the_thread),
         OVER_STREAM(the_end_of_its_queue_pair),
         OVER_ROCE(messages_go_on),

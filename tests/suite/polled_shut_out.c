@@ -153,7 +153,7 @@ static void a_stream_ends_when_it_is_not_taken_back(void **state)
     }
     set_is_full = false;
     assert_true(set_refusals);
-    assert_int_equal(here.context->loop->reactor.timers, 0);
+    assert_int_equal(here.context->loop->reactor.timers.count, 0);
 }
 
 /* A Send waits for its receive, so the stream is not read, and its end is all that is waited for. Only the set,

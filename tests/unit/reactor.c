@@ -203,7 +203,7 @@ static void run_until_at_rest(struct reactor *reactor, const _Atomic uint32_t *w
     uint64_t began_us = reactor_now_us();
 
     set_is_full = false;
-    while (reactor->timers) {
+    while (reactor->timers.count) {
         reactor_sleep(reactor, 1);
         reactor_run(reactor, wanted);
         assert_true(reactor_now_us() < began_us + 5000000);
@@ -323,6 +323,38 @@ static void expect_both_to_work(struct reactor *reactor, struct late *late, stru
     }
 }
 
+/* While timers are attended to, none wakes a sleeper, and each fires in the first round that comes; then they wake
+ * again, those that were set meanwhile, too. */
+static void test_attended(void **state)
+{
+    static const _Atomic uint32_t no_waiters = 0;
+    const struct busy none[2] = {{.called = 0}};
+    struct late late = {.timer.fire = look_who_was_first, .busy = none};
+    struct reactor reactor;
+
+    (void)state;
+    assert_int_equal(reactor_init(&reactor), 0);
+    assert_int_equal(reactor_add_timer(&reactor, &late.timer), 0);
+    reactor_attend(&reactor, true);
+    assert_false(reactor_has_due(&reactor));
+    reactor_set_timer(&reactor, &late.timer, reactor_now_us() + 2000);
+    assert_false(reactor_has_due(&reactor));
+    assert_int_equal(reactor_run(&reactor, &no_waiters), 0);
+    assert_false(reactor_sleep(&reactor, 10));
+    assert_true(reactor_has_due(&reactor));
+    assert_int_equal(reactor_run(&reactor, &no_waiters), 1);
+    assert_true(late.fired);
+    assert_false(reactor_has_due(&reactor));
+    late.fired = false;
+    reactor_set_timer(&reactor, &late.timer, reactor_now_us() + 2000);
+    reactor_attend(&reactor, false);
+    assert_true(reactor_sleep(&reactor, 5000));
+    assert_int_equal(reactor_run(&reactor, &no_waiters), 1);
+    assert_true(late.fired);
+    reactor_forget_timer(&reactor, &late.timer);
+    reactor_fini(&reactor);
+}
+
 /* As in a child of fork(): a timer that is set before there are descriptors again is armed with these, and what was
  * shut out of the parent's set is not asked here. */
 static void test_renewed(void **state)
@@ -341,7 +373,7 @@ static void test_renewed(void **state)
     reactor_leave(&reactor);
     reactor_set_timer(&reactor, &late.timer, began_us);
     assert_int_equal(reactor_renew(&reactor), 0);
-    while (reactor.timers) {
+    while (reactor.timers.count) {
         reactor_sleep(&reactor, 1);
         reactor_run(&reactor, &no_waiters);
         assert_true(reactor_now_us() < began_us + 5000000);
@@ -392,7 +424,7 @@ int main(void)
         cmocka_unit_test(test_turns),    cmocka_unit_test(test_rounds),        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_spin),     cmocka_unit_test(test_timers),        cmocka_unit_test(test_rest),
         cmocka_unit_test(test_shut_out), cmocka_unit_test(test_shut_out_idle), cmocka_unit_test(test_shut_out_ends),
-        cmocka_unit_test(test_renewed),  cmocka_unit_test(test_after_a_loss),
+        cmocka_unit_test(test_renewed),  cmocka_unit_test(test_after_a_loss),  cmocka_unit_test(test_attended),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
