@@ -25,11 +25,11 @@
 #include "roce/bth.h"
 
 enum { SMALL = 8, SOURCE = 64 /* where the small ones lie */, LARGE = 1 << 20 };
-enum { UNDER_WAY = 16, LIST = 32, WINDOW = 256, DEPTH = 512, CQ_DEPTH = 2048 };
+enum { UNDER_WAY = 16, SIGNAL_EVERY = 64, LIST = 32, WINDOW = 256, DEPTH = 512, CQ_DEPTH = 2048 };
 enum { WRITE_OCTETS = BTH_OCTETS + RETH_OCTETS + SMALL + ICRC_OCTETS /* of a packet */ };
 enum { RAW_AHEAD = 64, RAW_ANSWER = 16, RAW_PORT = 40791, IWARP_PORT = 40792 };
 
-enum traffic { RAW, RAW_TRIP, RAW_PAIRS, WRITE, SEND, READ, WRITES, ONE_WRITE, TRIP };
+enum traffic { RAW, RAW_TRIP, RAW_PAIRS, WRITE, SEND, READ, WRITES, ONE_WRITE, TRIP, SIGNALLED_TRIP };
 
 static const struct roce_job {
     const char *name;
@@ -50,7 +50,8 @@ static const struct roce_job {
     {"UDP half trip 8", RAW_TRIP, RDDP_WIRE_ROCE, SMALL, -1, MICROSECONDS},
     {"UDP, acknowledged", RAW_PAIRS, RDDP_WIRE_ROCE, WRITE_OCTETS, 8, MICROSECONDS},
     {"RoCE half trip 8", TRIP, RDDP_WIRE_ROCE, SMALL, 8, MICROSECONDS},
-    {"the same", TRIP, RDDP_WIRE_ROCE, SMALL, 9, MICROSECONDS},
+    {"signalled", SIGNALLED_TRIP, RDDP_WIRE_ROCE, SMALL, 8, MICROSECONDS},
+    {"the same", SIGNALLED_TRIP, RDDP_WIRE_ROCE, SMALL, 9, MICROSECONDS},
 };
 static const char *const unit_names[] = {"GB/s", "us", "million/s"};
 
@@ -197,7 +198,7 @@ static void side_connect(struct roce_side *side)
     rddp_ack_event(side_event(side, RDDP_EVENT_ESTABLISHED));
 }
 
-static void side_post(struct roce_side *side, enum rddp_wr_opcode opcode, uint32_t octets, uint32_t n)
+static void side_post(struct roce_side *side, enum rddp_wr_opcode opcode, uint32_t octets, uint32_t n, bool signalled)
 {
     struct rddp_sge sge = {(uintptr_t)side->memory + (octets == SMALL ? SOURCE : 0), octets, rddp_mr_key(side->mr)};
     struct rddp_send_wr wr[LIST];
@@ -209,7 +210,7 @@ static void side_post(struct roce_side *side, enum rddp_wr_opcode opcode, uint32
             .sg_list = &sge,
             .num_sge = 1,
             .opcode = opcode,
-            .send_flags = RDDP_SEND_SIGNALED | (octets <= SMALL ? RDDP_SEND_INLINE : 0u),
+            .send_flags = (signalled ? RDDP_SEND_SIGNALED : 0u) | (octets <= SMALL ? RDDP_SEND_INLINE : 0u),
             .remote_addr = side->peer->at,
             .rkey = side->peer->key,
         };
@@ -241,8 +242,9 @@ static int side_poll(struct roce_side *side)
 
 /* --- jobs -------------------------------------------------------------------------------------------------------- */
 
-/* Each end writes when it has seen what the other wrote. Returns the number of round trips. */
-static uint64_t bounce(struct roce_side *side, bool passive)
+/* Each end writes when it has seen what the other wrote, and has one Write of `each` signalled. Returns the number of
+ * round trips. */
+static uint64_t bounce(struct roce_side *side, bool passive, uint64_t each)
 {
     _Atomic uint8_t *last = (_Atomic uint8_t *)(side->memory + SMALL - 1);
     uint64_t begun = ends_now_ns(), trips = 0;
@@ -250,13 +252,23 @@ static uint64_t bounce(struct roce_side *side, bool passive)
     for (uint8_t turn = 1; passive ? !board->over : !is_over(begun); turn++, trips++) {
         memset(side->memory + SOURCE, turn, SMALL);
         if (!passive)
-            side_post(side, RDDP_WR_RDMA_WRITE, SMALL, 1);
+            side_post(side, RDDP_WR_RDMA_WRITE, SMALL, 1, trips % each == 0);
         while (*last != turn && !board->over)
             side_poll(side);
         if (passive && !board->over)
-            side_post(side, RDDP_WR_RDMA_WRITE, SMALL, 1);
+            side_post(side, RDDP_WR_RDMA_WRITE, SMALL, 1, trips % each == 0);
     }
     return trips;
+}
+
+static bool is_trip(const struct roce_job *job)
+{
+    return job->traffic == TRIP || job->traffic == SIGNALLED_TRIP;
+}
+
+static uint64_t signal_every(const struct roce_job *job)
+{
+    return job->traffic == TRIP ? SIGNAL_EVERY : 1;
 }
 
 static void roce_passive(const struct roce_job *job)
@@ -274,8 +286,8 @@ static void roce_passive(const struct roce_job *job)
     if (job->traffic == SEND)
         side_receive(&side, 2 * UNDER_WAY);
     board->step = 3;
-    if (job->traffic == TRIP)
-        bounce(&side, true);
+    if (is_trip(job))
+        (void)bounce(&side, true, signal_every(job));
     while (!board->over) {
         int n = side_poll(&side);
 
@@ -299,7 +311,7 @@ static uint64_t stream_requests(struct roce_side *side, const struct roce_job *j
         uint32_t n;
 
         for (; ahead + list <= window; ahead += list)
-            side_post(side, opcodes[job->traffic], job->octets, list);
+            side_post(side, opcodes[job->traffic], job->octets, list, true);
         n = (uint32_t)side_poll(side);
         ahead -= n;
         done += n;
@@ -323,7 +335,7 @@ static void roce_active(const struct roce_job *job)
     }
     await_step(3);
     begun = ends_now_ns();
-    done = job->traffic == TRIP ? bounce(&side, false) : stream_requests(&side, job);
+    done = is_trip(job) ? bounce(&side, false, signal_every(job)) : stream_requests(&side, job);
     s = (double)(ends_now_ns() - begun) / 1e9;
     rddp_query_qp(side.qp, &info);
     board->resent = info.sent_again;

@@ -85,7 +85,14 @@ void rc_pair_drain(struct rc_pair *p, bool drains, uint64_t now_us)
 {
     p->is_draining = drains;
     p->is_drained = false;
+    rc_requester_ask(&p->requester);
     rc_pair_settle(p, now_us);
+}
+
+void rc_pair_close(struct rc_pair *p, uint64_t now_us)
+{
+    rc_requester_ask(&p->requester);
+    life_close(&p->life, now_us);
 }
 
 void rc_pair_restart(struct rc_pair *p, uint64_t now_us)
@@ -187,10 +194,13 @@ static void flush_requests(struct rc_pair *p, uint64_t now_us)
 void rc_pair_check_all(struct rc_pair *p, uint64_t now_us)
 {
     struct qp *qp = p->life.qp;
+    uint32_t next = qp ? qp->sq.next : 0;
     enum fault fault = life_resume(&p->life, now_us);
 
     if (!life_is_open(&p->life))
         return;
+    if (qp->sq.next != next) /* requests that send nothing complete when all before them is acknowledged */
+        rc_requester_ask(&p->requester);
     if (fault) {
         rc_pair_refuse(p, &qp->note, rc_pair_reason(fault), now_us);
     } else if (qp->state == QP_ERROR) {

@@ -71,6 +71,9 @@ void rc_pair_start(struct rc_pair *p, const struct rc_requester_attr *attr, uint
 /* No request begins any more, and qp.attr.happened() says when none is under way; or they begin again. */
 void rc_pair_drain(struct rc_pair *p, bool drains, uint64_t now_us);
 
+/* As life_close(), once the peer has been asked what of it has come. */
+void rc_pair_close(struct rc_pair *p, uint64_t now_us);
+
 /* Requests may begin again after one that failed at this end of an unreliable connection (qp->sends_failed). */
 void rc_pair_restart(struct rc_pair *p, uint64_t now_us);
 

@@ -158,18 +158,32 @@ static enum rc_kind kind_of(enum seg_op op)
     return op == SEG_ATOMIC_REQ ? RC_ATOMIC : RC_MESSAGE;
 }
 
+/* Who need not wait for it, nor for the memory of its payload, can wait for its acknowledgement. */
+static enum rc_ask ask_of(const struct qp *qp, uint32_t at)
+{
+    if (qp_is_signalled(qp, at))
+        return RC_ASK_ALWAYS;
+    return qp_has_copied(qp, at) ? RC_ASK_LATE : RC_ASK_LAST;
+}
+
 /* Moves one request from the send queue to the requester, if its first packet could leave at once: it is the next one
- * then, and *seg describes it. Returns whether it did. */
+ * then, and *seg describes it. Returns whether it did. Those that send nothing are executed on the way, as
+ * rc_pair_check() does. */
 static bool take_next(struct rc_pair *p, struct seg *seg, uint64_t now_us)
 {
     struct qp *qp = p->life.qp;
-    uint32_t at;
+    uint32_t at, next = qp->sq.next;
 
-    if (p->is_draining || !p->life.established || !rc_requester_wants(&p->requester, now_us) ||
-        !qp_take_request(qp, &at, seg))
+    if (p->is_draining || !p->life.established || !rc_requester_wants(&p->requester, now_us))
         return false;
-    qp_request_ends(qp, at,
-                    rc_requester_add(&p->requester, kind_of(seg->op), seg->length, at, qp_is_signalled(qp, at)));
+    if (!qp_take_request(qp, &at, seg)) {
+        if (qp->sq.next != next)
+            rc_requester_ask(&p->requester);
+        return false;
+    }
+    if (at != next)
+        p->requester.asks = true;
+    qp_request_ends(qp, at, rc_requester_add(&p->requester, kind_of(seg->op), seg->length, at, ask_of(qp, at)));
     return true;
 }
 
@@ -183,6 +197,7 @@ static bool emit_request_packet(struct rc_pair *p, struct rc_packet *out, uint64
         rc_pair_check(p, now_us);
         return false;
     }
+    qp_requests_unasked(p->life.qp, rc_requester_unasked(&p->requester));
     if (!is_new)
         qp_describe_request(p->life.qp, o.name, &seg);
     return rc_pair_tx_request(p, &o, &seg, out, now_us);

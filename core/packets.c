@@ -125,6 +125,11 @@ bool qp_is_signalled(const struct qp *qp, uint32_t at)
     return qp->attr.signal_all || sq_at(qp, at)->flags & RDDP_SEND_SIGNALED;
 }
 
+bool qp_has_copied(const struct qp *qp, uint32_t at)
+{
+    return !sq_at(qp, at)->length || sq_at(qp, at)->flags & RDDP_SEND_INLINE;
+}
+
 void qp_request_ends(struct qp *qp, uint32_t at, uint64_t end)
 {
     sq_at(qp, at)->end = end;

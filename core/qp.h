@@ -232,10 +232,11 @@ struct written {
 struct send_queue {
     struct send *ring;
     uint32_t mask;
-    _Atomic uint32_t head;  /* next to post */
-    uint32_t next;          /* next to emit */
-    uint32_t tail;          /* oldest that is not complete */
-    _Atomic uint32_t taken; /* places in use: from the post until the application has seen the completion */
+    _Atomic uint32_t head;    /* next to post */
+    uint32_t next;            /* next to emit */
+    uint32_t tail;            /* oldest that is not complete */
+    _Atomic uint32_t taken;   /* places in use: from the post until the application has seen the completion */
+    _Atomic uint32_t unasked; /* some of them, as good as free: the peer will only be asked later whether it has them */
 };
 
 /* Our Reads and atomics that have left and are not answered, at most attr.ord. */

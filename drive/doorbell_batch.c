@@ -56,6 +56,15 @@ static void count_burst(struct rddp_qp *qp, uint32_t requests)
     qp->burst += requests;
 }
 
+/* Places in use, but for those of requests that the peer was not asked about. */
+static bool has_many_under_way(const struct rddp_qp *qp)
+{
+    const struct send_queue *sq = &qp->qp.sq;
+    uint32_t unasked = atomic_load_explicit(&sq->unasked, memory_order_relaxed);
+
+    return atomic_load_explicit(&sq->taken, memory_order_relaxed) >= BUSY + unasked;
+}
+
 /* Requests without a completion give their places back when they leave, so places alone do not show a burst. Without a
  * thread nothing is deferred for an application that was not seen to poll: it might never call again. */
 static bool is_burst(const struct rddp_qp *qp)
@@ -64,7 +73,7 @@ static bool is_burst(const struct rddp_qp *qp)
         return true;
     if (qp->context->manual && !qp->last_burst)
         return false;
-    return qp->burst > BUSY || atomic_load_explicit(&qp->qp.sq.taken, memory_order_relaxed) >= BUSY;
+    return qp->burst > BUSY || has_many_under_way(qp);
 }
 
 /* For its pollers, who compare. Posters of several queue pairs may lose a count, which only rings earlier. */

@@ -147,6 +147,7 @@ static void go_back(struct rc_requester *q)
 {
     q->next = q->asked = q->una;
     q->cursor = q->tail;
+    q->is_silent = false;
     q->rtt.timed = 0;
     q->marks.count = 0;
     q->marks.due = 0;
@@ -162,6 +163,7 @@ static void go_back_once(struct rc_requester *q)
     q->next = q->una;
     q->skip.from = message ? q->una + 1 : request_end(q, q->tail);
     q->cursor = q->tail;
+    q->is_silent = false;
     q->rtt.timed = 0;
     q->skip.due = true;
     q->skip.to = q->max < kept ? q->max : kept;
@@ -211,7 +213,7 @@ static void lost(struct rc_requester *q, bool counts, bool once, uint64_t now_us
 
 /* --- leaving ---------------------------------------------------------------------------------------------------- */
 
-uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t length, uint32_t name, bool notify)
+uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t length, uint32_t name, enum rc_ask ask)
 {
     assert(q->head - q->tail <= q->mask);
     *request_at(q, q->head) = (struct rc_request){
@@ -220,7 +222,7 @@ uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t le
         .length = length,
         .name = name,
         .kind = kind,
-        .notify = notify,
+        .ask = ask,
     };
     q->end += request_at(q, q->head++)->packets;
     return q->end;
@@ -242,21 +244,6 @@ static void cut_packet(const struct rc_requester *q, const struct rc_request *r,
     out->last = r->kind != RC_MESSAGE || i == r->packets - 1;
 }
 
-/* A large window is acknowledged in parts, so that it need not wait until all of it is. */
-static uint64_t next_ask(const struct rc_requester *q)
-{
-    uint32_t part = q->congestion.window / RC_ASKS;
-
-    return q->asked + (part > RC_ASK_MIN ? part : RC_ASK_MIN);
-}
-
-/* The window is full, and no acknowledgement is on its way. If one is, the last packet need not ask for another: each
- * would make room for as few packets as it is about, and so would those that they ask for. */
-static bool requester_is_stuck(const struct rc_requester *q, uint64_t now_us)
-{
-    return q->asked <= q->una && !rc_requester_may_send(q, now_us);
-}
-
 /* Its acknowledgement says what the peer has kept. */
 static void send_once(struct rc_requester *q, struct rc_outgoing *out)
 {
@@ -265,6 +252,7 @@ static void send_once(struct rc_requester *q, struct rc_outgoing *out)
     q->next = q->skip.from;
     skip_kept(q);
     q->asked = q->next;
+    q->is_silent = false;
 }
 
 bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t now_us)
@@ -287,10 +275,7 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
     q->next = r->kind == RC_MESSAGE ? q->next + 1 : r->psn + r->packets;
     if (q->next == r->psn + r->packets)
         q->cursor++;
-    out->ask = r->kind == RC_MESSAGE && ((out->last && r->notify) || q->next == q->end || q->next >= next_ask(q) ||
-                                         requester_is_stuck(q, now_us));
-    if (out->ask)
-        q->asked = q->next;
+    out->ask = rc_ask(q, r, out->last, now_us);
     if (q->next > q->max) {
         q->max = q->next;
         if (out->ask && !q->rtt.timed) {
@@ -306,7 +291,7 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
 uint32_t rc_requester_train(const struct rc_requester *q, uint32_t most, struct rc_outgoing *out, uint64_t now_us)
 {
     const struct rc_request *r = request_at(q, q->cursor);
-    uint64_t window = rc_window_end(q), asks = next_ask(q) < window ? next_ask(q) : window, end;
+    uint64_t window = rc_window_end(q), asks = rc_ask_next(q) < window ? rc_ask_next(q) : window, end;
 
     if (!rc_requester_has_output(q, now_us) || q->wait_us || q->skip.due || r->kind != RC_MESSAGE || q->next == r->psn)
         return 0;
@@ -480,7 +465,10 @@ void rc_requester_tick(struct rc_requester *q, uint64_t now_us)
 {
     if (q->wait_us && now_us >= q->wait_us)
         q->wait_us = 0;
-    if (now_us >= q->deadline_us) {
+    if (q->is_silent && (now_us >= q->deadline_us || now_us >= q->resend_us)) {
+        rc_requester_ask(q);
+        restart_timers(q, now_us);
+    } else if (now_us >= q->deadline_us) {
         q->counters.timeouts++;
         if (q->tries++ >= q->attr.retries) {
             requester_finish(q, RC_RETRY_EXCEEDED, q->una);

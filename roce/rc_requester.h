@@ -42,13 +42,20 @@ enum rc_kind {
     RC_ATOMIC,
 };
 
+/* When the acknowledgement of a message is asked for. */
+enum rc_ask {
+    RC_ASK_LATE, /* when several wait for it, or after a while */
+    RC_ASK_LAST, /* if nothing is to be sent behind it */
+    RC_ASK_ALWAYS,
+};
+
 struct rc_request {
     uint64_t psn;     /* position of its first packet */
     uint32_t packets; /* how many PSNs it takes */
     uint32_t length;  /* octets */
     uint32_t name;    /* the caller's */
     enum rc_kind kind;
-    bool notify; /* ask for the acknowledgement of its last packet */
+    enum rc_ask ask;
 };
 
 /* Why nothing is sent any more. */
@@ -118,6 +125,8 @@ struct rc_requester {
     struct rc_marks marks;
     uint32_t backoff; /* resends in a row: each doubles the next interval */
     bool is_late;     /* the resend that is due was put off once */
+    bool is_silent;   /* the last packet that left asked for no acknowledgement, and nothing waited behind it */
+    bool asks;        /* the next packet of a message is to ask for one */
     struct rc_before before;
     uint64_t wait_us; /* the peer is not ready before that; 0: it is */
     enum rc_end why;
@@ -161,7 +170,7 @@ static inline bool rc_requester_wants(const struct rc_requester *q, uint64_t now
 }
 
 /* Adds a request. Returns the position behind it: it is acknowledged when `una` has come there. */
-uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t length, uint32_t name, bool notify);
+uint64_t rc_requester_add(struct rc_requester *q, enum rc_kind kind, uint32_t length, uint32_t name, enum rc_ask ask);
 
 /* Could a packet leave of the requests that were added? */
 static inline bool rc_requester_has_output(const struct rc_requester *q, uint64_t now_us)
@@ -180,6 +189,12 @@ bool rc_requester_next(struct rc_requester *q, struct rc_outgoing *out, uint64_t
  * takes them. */
 uint32_t rc_requester_train(const struct rc_requester *q, uint32_t most, struct rc_outgoing *out, uint64_t now_us);
 void rc_requester_took_train(struct rc_requester *q, uint32_t packets, uint64_t now_us);
+
+/* An acknowledgement is wanted soon: if the last packet asked for none, it is sent again, and does. */
+void rc_requester_ask(struct rc_requester *q);
+
+/* How many requests are under way without that one is? */
+uint32_t rc_requester_unasked(const struct rc_requester *q);
 
 /* An acknowledgement arrived. */
 void rc_requester_acknowledged(struct rc_requester *q, uint32_t psn, uint8_t syndrome, uint64_t now_us);
@@ -219,6 +234,11 @@ uint64_t rc_rnr_us(unsigned code);
 
 /* How long an acknowledgement may take, as the round trips say. */
 uint64_t rc_resend_us(const struct rc_requester *q);
+
+/* Asking, for rc_requester.c: behind the packet that asks if none before it does; does the packet before `next` ask,
+ * the last one of its request or not? */
+uint64_t rc_ask_next(const struct rc_requester *q);
+bool rc_ask(struct rc_requester *q, const struct rc_request *r, bool last, uint64_t now_us);
 
 /* The window, for rc_requester.c: packets were acknowledged, before `una` moves; one was lost, and the window shrinks
  * to `to` packets, or to what is left after a NAK (0). */

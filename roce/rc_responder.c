@@ -415,7 +415,7 @@ bool rc_responder_acknowledge(struct rc_responder *s, struct bth *b, uint64_t no
 
 bool rc_responder_withhold(struct rc_responder *s, uint64_t now_us)
 {
-    if (!s->ack_due || s->ack_us || s->nak_due || s->expected - s->acked != 1)
+    if (!s->ack_due || s->ack_us == AT_ONCE || s->nak_due || s->expected - s->acked > RC_HOLD_PACKETS)
         return false;
     if (!s->held_us)
         s->held_us = now_us + RC_HOLD_US;

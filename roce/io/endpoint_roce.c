@@ -163,7 +163,7 @@ static int reject_pair(struct endpoint *endpoint, const void *private_data, uint
 
 static void endpoint_roce_finish(struct endpoint *endpoint, uint64_t now_us)
 {
-    life_close(&endpoint_roce_of(endpoint)->pair.life, now_us);
+    rc_pair_close(&endpoint_roce_of(endpoint)->pair, now_us);
 }
 
 /* If the number is the queue pair's, it may be used at once for its next connection: nothing arrives here any more. */

@@ -106,7 +106,7 @@ static void ours_send(void)
 
     do {
         if (rc_requester_wants(&w.q, w.now_us))
-            rc_requester_add(&w.q, RC_MESSAGE, MESSAGE, 0, true);
+            rc_requester_add(&w.q, RC_MESSAGE, MESSAGE, 0, RC_ASK_ALWAYS);
         if (!rc_requester_next(&w.q, &out, w.now_us))
             return;
         put(&w.there, (struct hop){.at_us = arrival_us(), .position = out.position, .flags = flags_of(&out)});
@@ -418,7 +418,7 @@ static void few_are_acknowledged_alone(void **state)
     (void)state;
     rc_requester_init(&w.q, &attr, w.ring, SLOTS);
     w.q.congestion.threshold = RC_WINDOW_FIRST; /* it grows slowly */
-    rc_requester_add(&w.q, RC_MESSAGE, 2 * PACKETS * MTU, 0, false);
+    rc_requester_add(&w.q, RC_MESSAGE, 2 * PACKETS * MTU, 0, RC_ASK_LAST);
     for (w.now_us = 1; out.position < w.ring[0].psn + PACKETS; w.now_us += 10) {
         while (rc_requester_next(&w.q, &out, w.now_us))
             if (out.ask)

@@ -163,7 +163,7 @@ static uint32_t grown_window(uint32_t limit)
     uint32_t sent = 0, before;
 
     rc_requester_init(&q, &attr, ring, 1);
-    rc_requester_add(&q, RC_MESSAGE, UINT32_C(8) * RC_WINDOW_MAX * MTU, 0, true);
+    rc_requester_add(&q, RC_MESSAGE, UINT32_C(8) * RC_WINDOW_MAX * MTU, 0, RC_ASK_ALWAYS);
     do {
         before = sent;
         sent = 0;

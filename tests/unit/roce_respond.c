@@ -405,61 +405,6 @@ static void unreliable(void **state)
     close_world();
 }
 
-/* ROCE-RSP-12: an acknowledgement that waits for a request leaves behind it, or when its time is over. */
-static void withheld(void **state)
-{
-    struct bth send = packet(BTH_SEND, ONLY | ASK, PEER, 10);
-
-    (void)state;
-    open_usual();
-    for (unsigned i = 0; i < 5; i++)
-        offer_receive(i, 100);
-    assert_false(rc_pair_withhold(w.pair, w.net.now_us)); /* nothing is due */
-    says(send);
-    assert_true(rc_pair_withhold(w.pair, w.net.now_us));
-    hear_nothing();
-    assert_int_equal(rc_pair_deadline(w.pair), w.net.now_us + RC_HOLD_US);
-    request_send(1, 10);
-    hear_message(FIRST, BTH_SEND, ONLY, 10);
-    hear_ack(PEER, ACK, 1);
-    hear_nothing();
-
-    says(send); /* a duplicate is acknowledged at once */
-    assert_false(rc_pair_withhold(w.pair, w.net.now_us));
-    hear_ack(PEER, ACK, 1);
-    acknowledges(FIRST, ACK);
-
-    send.psn++;
-    says(send);
-    assert_true(rc_pair_withhold(w.pair, w.net.now_us));
-    waits(RC_HOLD_US - 1);
-    assert_true(rc_pair_withhold(w.pair, w.net.now_us)); /* no longer for that */
-    hear_nothing();
-    waits(1);
-    hear_ack(PEER + 1, ACK, 2);
-
-    send.psn++;
-    says(send);
-    assert_true(rc_pair_withhold(w.pair, w.net.now_us));
-    request_send(2, 0); /* its packet is shorter */
-    hear_ack(PEER + 2, ACK, 3);
-    hear_message(FIRST + 1, BTH_SEND, ONLY, 0);
-    hear_nothing();
-
-    send.psn++;
-    says(send);
-    assert_true(rc_pair_withhold(w.pair, w.net.now_us));
-    rc_pair_release(w.pair);
-    hear_ack(PEER + 3, ACK, 4);
-
-    send.psn++;
-    says(send);
-    says(send); /* the duplicate of one whose acknowledgement waits */
-    assert_false(rc_pair_withhold(w.pair, w.net.now_us));
-    hear_ack(PEER + 4, ACK, 5);
-    close_world();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,7 +416,6 @@ int main(void)
         cmocka_unit_test(no_right),    cmocka_unit_test(no_right_to_read_again),
         cmocka_unit_test(invalidates), cmocka_unit_test(invalidates_late),
         cmocka_unit_test(unreliable),  cmocka_unit_test(read_breaks_off),
-        cmocka_unit_test(withheld),
     };
 
     return cmocka_run_group_tests_name("roce_respond", tests, NULL, NULL);

@@ -234,7 +234,7 @@ static void tried_again(void **state)
     (void)state;
     rc_requester_init(&q, &attr, ring, 1);
     q.skip.vain = RC_VAIN;
-    rc_requester_add(&q, RC_MESSAGE, 2 * RC_WINDOW_FIRST * MTU, 0, true);
+    rc_requester_add(&q, RC_MESSAGE, 2 * RC_WINDOW_FIRST * MTU, 0, RC_ASK_ALWAYS);
     for (uint32_t gaps = RC_VAIN; gaps < RC_VAIN_GAPS; gaps++) {
         assert_true(sends(&q, &out) > 0);
         rc_requester_acknowledged(&q, psn_wire(q.una + 1), aeth_nak(NAK_SEQUENCE), 1);
@@ -379,7 +379,7 @@ static uint32_t follow_a_gap(uint32_t window, uint64_t *from)
     rc_requester_init(&q, &attr, ring, 1);
     q.congestion.window = window;
     q.skip.keeps = true;
-    rc_requester_add(&q, RC_MESSAGE, UINT32_C(8) * RC_WINDOW_MAX * MTU, 0, true);
+    rc_requester_add(&q, RC_MESSAGE, UINT32_C(8) * RC_WINDOW_MAX * MTU, 0, RC_ASK_ALWAYS);
     assert_int_equal(sends(&q, &out), window);
     rc_requester_acknowledged(&q, psn_wire(q.una), aeth_nak(NAK_SEQUENCE), 1);
     assert_true(rc_requester_next(&q, &out, 1));
@@ -417,7 +417,7 @@ static void lose_first_of(struct rc_requester *q, enum rc_kind first, uint32_t p
     for (uint32_t name = 0; name < 2; name++) {
         enum rc_kind kind = name ? RC_READ + RC_MESSAGE - first : first;
 
-        rc_requester_add(q, kind, (kind == RC_READ ? packets : 3) * MTU, name, true);
+        rc_requester_add(q, kind, (kind == RC_READ ? packets : 3) * MTU, name, RC_ASK_ALWAYS);
     }
     assert_int_equal(sends(q, &out), 4);
     rc_requester_acknowledged(q, psn_wire(q->una), aeth_nak(NAK_SEQUENCE), 1);
