@@ -32,7 +32,7 @@ enum {
     LOOK_US = 600,            /* between two looks from the park: each costs a poller some microseconds. Twice ... */
     LOOK_MAX_US = 4800,       /* ... as long after each that finds a poller, up to this */
     SEEN_US = 100,            /* one that has polled so recently may have been displaced by the interrupt for a look */
-    LOOK_ARMED_US = 200,      /* the same while a CQ is armed: its owner may sleep, and wait for the next one */
+    OFTENER_ARMED = 3,        /* times as often while a CQ is armed: its owner may sleep, and wait for the next one */
     IDLE_US = 3000,           /* without a poll and without work for this long the thread leaves the park */
     LONG_POLL_NS = 20000,     /* a poll that takes longer than HERE_US is looked at in steps of this */
     LET_IN_NS = 20000,        /* leave the loop lock to a thread that waits, in steps of this, ... */
@@ -345,7 +345,7 @@ static bool is_armed_anew(const struct loop *loop, const struct poll_stats *stat
 /* In the park: until it is time for a look, or something else than a poster has woken the thread. */
 static void thread_rest(struct loop *loop, const struct poll_stats *stats)
 {
-    uint64_t now_us = reactor_now_us(), end_us = now_us + (loop->context->armed ? LOOK_ARMED_US : stats->look_us);
+    uint64_t now_us = reactor_now_us(), end_us = now_us + stats->look_us / (loop->context->armed ? OFTENER_ARMED : 1);
     bool is_called = false;
 
     for (; now_us < end_us && !is_called; now_us = reactor_now_us()) {
