@@ -315,8 +315,15 @@ uint64_t reactor_spin(uint64_t end_us)
     return now_us;
 }
 
+/* The descriptor does not show timers that are attended to, and may be the program's by now. */
+static bool has_unshown(const struct reactor *reactor)
+{
+    return reactor->is_attended && reactor->count < REACTOR_EVENTS && reactor_has_due(reactor) &&
+           reactor_is_ours(reactor);
+}
+
 /* Timers run after everything else: what they wait for may have arrived, but was not read by a thread that had to wait
- * for a processor. The descriptor does not show those that are attended to. */
+ * for a processor. */
 static void put_timers_last(struct reactor *reactor)
 {
     for (int i = 0; i + 1 < reactor->count; i++) {
@@ -328,7 +335,7 @@ static void put_timers_last(struct reactor *reactor)
             return;
         }
     }
-    if (reactor->is_attended && reactor->count < REACTOR_EVENTS && reactor_has_due(reactor))
+    if (has_unshown(reactor))
         reactor->event[reactor->count++] = (struct epoll_event){EPOLLIN, {.ptr = &reactor->timer_watch}};
 }
 
@@ -336,8 +343,10 @@ static void put_timers_last(struct reactor *reactor)
  * be such. */
 static void take_events(struct reactor *reactor)
 {
+    int most = REACTOR_EVENTS - reactor->is_attended; /* a place is for the timers then */
+
     reactor->at = 0;
-    reactor->count = epoll_wait(reactor->epoll_fd, reactor->event, REACTOR_EVENTS, 0);
+    reactor->count = epoll_wait(reactor->epoll_fd, reactor->event, most, 0);
     if (reactor->count < 0 && errno == EINTR)
         reactor->count = 0;
     if (reactor->count < 0 || ((reactor->count || !(++reactor->nothing % NOTHING)) && !reactor_is_ours(reactor))) {

@@ -405,9 +405,49 @@ static void timers_and_pairs_are_the_programs(void **state)
     run_in_children(close_beside_timers, 3 * TIMES);
 }
 
+/* --- a timer that is due ------------------------------------------------------------------------------------------ */
+
+static void ring_nothing(struct timer *timer, uint64_t now_us)
+{
+    (void)timer;
+    (void)now_us;
+}
+
+/* A timer that is due is not looked for in a file of the program that has the number of ours: reading there takes what
+ * is the program's, or waits for ever. */
+static void run_closer_with_timer(int way)
+{
+    static struct timer timer = {.fire = ring_nothing};
+    bool manual = way & 1;
+    struct reactor *reactor;
+    uint64_t count = 0;
+    int fd;
+
+    open_hands(manual);
+    reactor = &polled->context->loop->reactor;
+    if (reactor_add_timer(reactor, &timer))
+        _exit(1);
+    poll_until_out();
+    fd = reactor->timer_fd;
+    closefrom(STDERR_FILENO + 1);
+    for (int each; (each = eventfd(7, EFD_NONBLOCK)) < FDS;)
+        if (each < 0)
+            _exit(1);
+    reactor_set_timer(reactor, &timer, reactor_now_us());
+    call_poll();
+    _exit(read(fd, &count, sizeof(count)) != sizeof(count) || count != 7 ? 2 : 0);
+}
+
+static void a_timer_is_due(void **state)
+{
+    (void)state;
+    run_in_children(run_closer_with_timer, 2 * TIMES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_timer_is_due),
         cmocka_unit_test(timers_run_in_a_child),
         cmocka_unit_test(the_set_is_the_programs),
         cmocka_unit_test(the_sockets_are_the_programs),

@@ -355,6 +355,27 @@ static void test_attended(void **state)
     reactor_fini(&reactor);
 }
 
+/* As many descriptors are ready in each round as it takes at most: timers that are attended to have their turn. */
+static void test_attended_beside_many(void **state)
+{
+    static const _Atomic uint32_t no_waiters = 0;
+    const struct busy none[2] = {{.called = 0}};
+    struct late late = {.timer.fire = look_who_was_first, .busy = none};
+    struct busy busy[REACTOR_EVENTS];
+    struct reactor reactor;
+
+    (void)state;
+    open_busy(&reactor, busy, REACTOR_EVENTS);
+    assert_int_equal(reactor_add_timer(&reactor, &late.timer), 0);
+    reactor_attend(&reactor, true);
+    reactor_set_timer(&reactor, &late.timer, reactor_now_us());
+    for (int round = 0; round < 1000 && !late.fired; round++)
+        reactor_run(&reactor, &no_waiters);
+    assert_true(late.fired);
+    reactor_forget_timer(&reactor, &late.timer);
+    close_busy(&reactor, busy, REACTOR_EVENTS);
+}
+
 /* As in a child of fork(): a timer that is set before there are descriptors again is armed with these, and what was
  * shut out of the parent's set is not asked here. */
 static void test_renewed(void **state)
@@ -424,7 +445,7 @@ int main(void)
         cmocka_unit_test(test_turns),    cmocka_unit_test(test_rounds),        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_spin),     cmocka_unit_test(test_timers),        cmocka_unit_test(test_rest),
         cmocka_unit_test(test_shut_out), cmocka_unit_test(test_shut_out_idle), cmocka_unit_test(test_shut_out_ends),
-        cmocka_unit_test(test_renewed),  cmocka_unit_test(test_after_a_loss),  cmocka_unit_test(test_attended),
+        cmocka_unit_test(test_renewed),  cmocka_unit_test(test_after_a_loss),  cmocka_unit_test(test_attended), cmocka_unit_test(test_attended_beside_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
