@@ -158,12 +158,14 @@ static enum rc_kind kind_of(enum seg_op op)
     return op == SEG_ATOMIC_REQ ? RC_ATOMIC : RC_MESSAGE;
 }
 
-/* Who need not wait for it, nor for the memory of its payload, can wait for its acknowledgement. */
-static enum rc_ask ask_of(const struct qp *qp, uint32_t at)
+/* Who need not wait for it, nor for the memory of its payload, can wait for its acknowledgement, unless the end does. */
+static enum rc_ask ask_of(const struct rc_pair *p, uint32_t at)
 {
+    const struct qp *qp = p->life.qp;
+
     if (qp_is_signalled(qp, at))
         return RC_ASK_ALWAYS;
-    return qp_has_copied(qp, at) ? RC_ASK_LATE : RC_ASK_LAST;
+    return qp_has_copied(qp, at) && p->life.state == CONN_READY ? RC_ASK_LATE : RC_ASK_LAST;
 }
 
 /* Moves one request from the send queue to the requester, if its first packet could leave at once: it is the next one
@@ -183,7 +185,7 @@ static bool take_next(struct rc_pair *p, struct seg *seg, uint64_t now_us)
     }
     if (at != next)
         p->requester.asks = true;
-    qp_request_ends(qp, at, rc_requester_add(&p->requester, kind_of(seg->op), seg->length, at, ask_of(qp, at)));
+    qp_request_ends(qp, at, rc_requester_add(&p->requester, kind_of(seg->op), seg->length, at, ask_of(p, at)));
     return true;
 }
 

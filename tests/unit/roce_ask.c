@@ -279,6 +279,22 @@ static void draining(void **state)
     close_world();
 }
 
+/* The queue pair ends while the window is full: what leaves later asks as well. */
+static void closing_behind_a_window(void **state)
+{
+    (void)state;
+    open_known();
+    w.pair->requester.congestion.window = 2;
+    for (int i = 0; i < 2; i++)
+        (void)asks_at_once();
+    write_octets(INLINE, OCTETS);
+    hear_nothing();
+    rc_pair_close(w.pair, w.net.now_us);
+    acknowledges((FIRST + (uint32_t)posted - 2) & BTH_MASK24, ACK);
+    assert_true(hears(posted));
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +302,7 @@ int main(void)
         cmocka_unit_test(after_a_while),  cmocka_unit_test(after_a_loss),  cmocka_unit_test(after_a_while_in_vain),
         cmocka_unit_test(not_ready),      cmocka_unit_test(of_some),       cmocka_unit_test(a_read_behind),
         cmocka_unit_test(local_behind),   cmocka_unit_test(local_between), cmocka_unit_test(draining),
+        cmocka_unit_test(closing_behind_a_window),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
