@@ -17,13 +17,14 @@ static bool requester_is_stuck(const struct rc_requester *q, uint64_t now_us)
     return q->asked <= q->una && !rc_requester_may_send(q, now_us);
 }
 
-/* Nothing is lost by now, the send queue has places left, and it is known when to ask at last. */
+/* Nothing is lost by now, the send queue has places left, and it is known when to ask at last. Of a message that leaves
+ * in parts the rest would leave after the caller had asked. */
 static bool may_ask_late(const struct rc_requester *q, const struct rc_request *r)
 {
     bool is_sound = q->next > q->max && !q->gap && !q->skip.to && !q->before.max;
 
-    return r->ask == RC_ASK_LATE && is_sound && q->head - q->tail <= q->mask / 2 && q->rtt.smooth_us &&
-           q->attr.timeout_us;
+    return r->ask == RC_ASK_LATE && r->packets == 1 && is_sound && q->head - q->tail <= q->mask / 2 &&
+           q->rtt.smooth_us && q->attr.timeout_us;
 }
 
 bool rc_ask(struct rc_requester *q, const struct rc_request *r, bool last, uint64_t now_us)

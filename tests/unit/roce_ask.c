@@ -93,6 +93,21 @@ static void at_once(void **state)
     close_world();
 }
 
+/* Who drains the queue between its packets has asked before the last one leaves. */
+static void in_parts(void **state)
+{
+    struct rc_outgoing out;
+
+    (void)state;
+    open_known();
+    (void)rc_requester_add(&w.pair->requester, RC_MESSAGE, 2 * MTU, 0, RC_ASK_LATE);
+    assert_true(rc_requester_next(&w.pair->requester, &out, w.net.now_us));
+    assert_false(out.ask);
+    assert_true(rc_requester_next(&w.pair->requester, &out, w.net.now_us));
+    assert_true(out.ask);
+    close_world();
+}
+
 /* A queue that is half full; no time-out, so that nothing would ask later. */
 static void no_place_or_no_time(void **state)
 {
@@ -298,10 +313,19 @@ static void closing_behind_a_window(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_of_several), cmocka_unit_test(at_once),       cmocka_unit_test(no_place_or_no_time),
-        cmocka_unit_test(after_a_while),  cmocka_unit_test(after_a_loss),  cmocka_unit_test(after_a_while_in_vain),
-        cmocka_unit_test(not_ready),      cmocka_unit_test(of_some),       cmocka_unit_test(a_read_behind),
-        cmocka_unit_test(local_behind),   cmocka_unit_test(local_between), cmocka_unit_test(draining),
+        cmocka_unit_test(one_of_several),
+        cmocka_unit_test(at_once),
+        cmocka_unit_test(in_parts),
+        cmocka_unit_test(no_place_or_no_time),
+        cmocka_unit_test(after_a_while),
+        cmocka_unit_test(after_a_loss),
+        cmocka_unit_test(after_a_while_in_vain),
+        cmocka_unit_test(not_ready),
+        cmocka_unit_test(of_some),
+        cmocka_unit_test(a_read_behind),
+        cmocka_unit_test(local_behind),
+        cmocka_unit_test(local_between),
+        cmocka_unit_test(draining),
         cmocka_unit_test(closing_behind_a_window),
     };
 
