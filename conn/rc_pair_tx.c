@@ -158,7 +158,7 @@ static enum rc_kind kind_of(enum seg_op op)
     return op == SEG_ATOMIC_REQ ? RC_ATOMIC : RC_MESSAGE;
 }
 
-/* Who need not wait for it, nor for the memory of its payload, can wait for its acknowledgement, unless the end does. */
+/* Who need not wait for it, nor for the memory of its payload, can wait for its acknowledgement, but at the end. */
 static enum rc_ask ask_of(const struct rc_pair *p, uint32_t at)
 {
     const struct qp *qp = p->life.qp;

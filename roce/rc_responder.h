@@ -12,11 +12,11 @@
 #include "roce/rc_kept.h"
 
 enum {
-    RC_READS_MAX = 128,     /* Reads and atomics of the peer under way */
+    RC_READS_MAX = 128,    /* Reads and atomics of the peer under way */
     RC_ACK_DELAY_US = 500, /* an acknowledgement that was not asked for waits at most this long: a timer costs more */
-    RC_ACK_PACKETS = 256,   /* and for at most this many packets */
-    RC_HOLD_PACKETS = 16,   /* one for more packets waits for no answer, */
-    RC_HOLD_US = 1000,      /* one that waits for the application's answer waits at most this long */
+    RC_ACK_PACKETS = 256,  /* and for at most this many packets */
+    RC_HOLD_PACKETS = 16,  /* one for more packets waits for no answer, */
+    RC_HOLD_US = 1000,     /* one that waits for the application's answer waits at most this long */
     RC_SKIPS = 8,    /* packets that a peer sends no more, though it came back, show that it skips what was kept, */
     RC_SHOWN = 3,    /* at this many gaps, as it may have lost as many in a row once more; */
     RC_NO_SKIPS = 4, /* gaps in a row of which it sends that again show that it does not */

@@ -414,7 +414,7 @@ static void ring_nothing(struct timer *timer, uint64_t now_us)
 }
 
 /* A timer that is due is not looked for in a file of the program that has the number of ours: reading there takes what
- * is the program's, or waits for ever. */
+ * is the program's, or does not end. */
 static void run_closer_with_timer(int way)
 {
     static struct timer timer = {.fire = ring_nothing};

@@ -442,10 +442,19 @@ static void test_after_a_loss(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turns),    cmocka_unit_test(test_rounds),        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_spin),     cmocka_unit_test(test_timers),        cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_shut_out), cmocka_unit_test(test_shut_out_idle), cmocka_unit_test(test_shut_out_ends),
-        cmocka_unit_test(test_renewed),  cmocka_unit_test(test_after_a_loss),  cmocka_unit_test(test_attended), cmocka_unit_test(test_attended_beside_many),
+        cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_spin),
+        cmocka_unit_test(test_timers),
+        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_shut_out),
+        cmocka_unit_test(test_shut_out_idle),
+        cmocka_unit_test(test_shut_out_ends),
+        cmocka_unit_test(test_renewed),
+        cmocka_unit_test(test_after_a_loss),
+        cmocka_unit_test(test_attended),
+        cmocka_unit_test(test_attended_beside_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
