@@ -33,7 +33,7 @@ bool qp_is_signalled(const struct qp *qp, uint32_t at);
 /* Are its octets, if it has any, in the room of the queue, and none in memory of the poster? */
 bool qp_has_copied(const struct qp *qp, uint32_t at);
 
-/* How many requests are under way about which the peer was not asked? */
+/* Notes how many requests are under way about which the peer was not asked, for who counts places in use. */
 static inline void qp_requests_unasked(struct qp *qp, uint32_t n)
 {
     atomic_store_explicit(&qp->sq.unasked, n, memory_order_relaxed);

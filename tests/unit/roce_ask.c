@@ -4,7 +4,14 @@
 
 #include "roce/psn.h"
 
-enum { TRIP_US = 100, OCTETS = 8, LATE_MAX = 8, SIGNALLED = RDDP_SEND_SIGNALED, INLINE = RDDP_SEND_INLINE };
+enum {
+    TRIP_US = 100,
+    OCTETS = 8,
+    LATE_MAX = 8,
+    LOCAL_ID = 99,
+    SIGNALLED = RDDP_SEND_SIGNALED,
+    INLINE = RDDP_SEND_INLINE
+};
 
 static uint64_t posted; /* messages */
 
@@ -240,40 +247,42 @@ static void a_read_behind(void **state)
     close_world();
 }
 
-/* What sends nothing completes behind what was not acknowledged: that is asked for now, by itself ... */
-static void local_behind(void **state)
+/* A message that does not ask, and a request behind it that sends nothing. */
+static void post_local_behind(void)
 {
-    struct rddp_send_wr wr = {.wr_id = 99, .opcode = RDDP_WR_LOCAL_INV, .send_flags = SIGNALLED};
+    struct rddp_send_wr wr = {.wr_id = LOCAL_ID, .opcode = RDDP_WR_LOCAL_INV, .send_flags = SIGNALLED};
 
-    (void)state;
-    open_known();
     wr.invalidate_rkey = w.region->key;
     assert_false(asks_at_once());
     assert_int_equal(qp_post_send(&w.side->qp, &wr), 0);
+}
+
+/* What sends nothing completes behind what was not acknowledged: that is asked for now, by itself ... */
+static void local_behind(void **state)
+{
+    (void)state;
+    open_known();
+    post_local_behind();
     assert_true(hears(posted));
     hear_nothing();
     expect_quiet(&w.side->send_cq);
     acknowledge_all();
-    expect_wc(&w.side->send_cq, 99, RDDP_WC_SUCCESS);
+    expect_wc(&w.side->send_cq, LOCAL_ID, RDDP_WC_SUCCESS);
     close_world();
 }
 
 /* ... or by what follows, if both were posted while packets left. */
 static void local_between(void **state)
 {
-    struct rddp_send_wr wr = {.wr_id = 99, .opcode = RDDP_WR_LOCAL_INV, .send_flags = SIGNALLED};
-
     (void)state;
     open_known();
-    wr.invalidate_rkey = w.region->key;
-    assert_false(asks_at_once());
-    assert_int_equal(qp_post_send(&w.side->qp, &wr), 0);
+    post_local_behind();
     write_octets(INLINE, OCTETS);
     assert_true(rc_pair_emit(w.pair, &w.out, w.net.now_us));
     assert_true(w.out.head[8] & 0x80);
     hear_nothing();
     acknowledge_all();
-    expect_wc(&w.side->send_cq, 99, RDDP_WC_SUCCESS);
+    expect_wc(&w.side->send_cq, LOCAL_ID, RDDP_WC_SUCCESS);
     close_world();
 }
 
