@@ -208,9 +208,11 @@ static void take_receives(struct game *g, struct actor *a, struct actor *other)
 /* --- a run ---------------------------------------------------------------------------------------------------------
  */
 
+/* Of a path that both loses and harms one packet of ten, one of a million is lost eight times in turn, and the retries
+ * are used up. */
 static void draw_path(struct rng *r, struct rc_path *path)
 {
-    static const uint32_t chances[] = {0, 0, 1000, 10000, 100000};
+    static const uint32_t chances[] = {0, 0, 1000, 10000, 50000};
 
     path->lose = chances[rng_below(r, 5)];
     path->repeat = chances[rng_below(r, 5)];
