@@ -267,8 +267,7 @@ int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc)
         loop_poll(loop);
         loop_unlock(loop);
         end_if_cut(loop);
-        if (!got)
-            got = cq_poll(&cq->cq, wc, (uint32_t)n);
+        got += cq_poll(&cq->cq, wc + got, (uint32_t)n - got); /* fewer than `n`: the CQ was empty afterwards */
     }
     if (!got && n)
         pthread_testcancel(); /* nothing is held, and nothing lost */

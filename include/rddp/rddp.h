@@ -262,9 +262,9 @@ RDDP_API int rddp_stamp_cq(struct rddp_cq *cq);
  * it. */
 RDDP_API int rddp_destroy_cq(struct rddp_cq *cq);
 
-/* Takes up to `n` completions, oldest first, and stores them in `wc`. Returns their number; 0: there are none now.
- * -EINVAL: `n` is negative; -EOVERFLOW: the CQ was full once, completions are lost, and its queue pairs are in the
- * error state. */
+/* Takes up to `n` completions, oldest first, and stores them in `wc`. Returns their number; fewer than `n`: the CQ was
+ * empty then. -EINVAL: `n` is negative; -EOVERFLOW: the CQ was full once, completions are lost, and its queue pairs are
+ * in the error state. */
 RDDP_API int rddp_poll_cq(struct rddp_cq *cq, int n, struct rddp_wc *wc);
 
 /* Arms the CQ: the next completion raises one event. With `solicited_only` it must be that of a solicited Send or one

@@ -85,7 +85,7 @@ gone() { # NAME PID: the mount's process ends by itself, and well
     fi
 }
 try() { # NAME SCRIPT: of bash, in the mount
-    if (cd "$mnt" && timeout 150 bash -euo pipefail -c "$2") >"$tmp/out" 2>"$tmp/err"; then pass; else wrong "$1"; fi
+    if (cd "$mnt" && timeout 60 bash -euo pipefail -c "$2") >"$tmp/out" 2>"$tmp/err"; then pass; else wrong "$1"; fi
 }
 python() { # NAME SCRIPT
     if (cd "$mnt" && timeout 60 python3 -c "import os, mmap, time
