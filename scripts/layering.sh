@@ -140,7 +140,7 @@ symbols() {
     for place in "$@"; do
         case $place in
         */) find "$work/objects/$place" -maxdepth 1 -name '*.o' 2>/dev/null || true ;;
-        *) find "$work/objects" -path "$work/objects/$place.c.o" ;;
+        *) [ ! -f "$work/objects/$place.c.o" ] || echo "$work/objects/$place.c.o" ;;
         esac
     done | xargs -r nm -g "$option" -f posix | awk 'NF > 1 { print $1 }' | sort -u
 }
