@@ -61,10 +61,17 @@ void silence_broken(struct requester *r)
 }
 
 /* Linux's siw may leave a message that arrives right behind its MPA Reply unread until more data arrives. An RDMA Write
- * of no octets provides that data and has no effect (RFC 5040 5.1). Returns false if the connection must be closed. */
+ * of no octets provides that data and has no effect (RFC 5040 5.1). Over RoCE the peer acknowledges it, as long as its
+ * queue pair exists: nothing else tells that its process was killed after it had acknowledged a call. */
+static bool is_nudged(const struct requester *r)
+{
+    return rpc_link_has_private_data(&r->attr.wire) && (!r->silence.answered || r->attr.wire.wire == RDDP_WIRE_ROCE);
+}
+
+/* Returns false if the connection must be closed. */
 static bool nudge(struct requester *r, uint64_t now)
 {
-    if (r->silence.answered || now < r->silence.nudge_ms || !rpc_link_has_private_data(&r->attr.wire))
+    if (now < r->silence.nudge_ms || !is_nudged(r))
         return true;
     r->silence.nudge_gap_ms = r->silence.nudge_gap_ms * 2 < NUDGE_MAX_MS ? r->silence.nudge_gap_ms * 2 : NUDGE_MAX_MS;
     r->silence.nudge_ms = now + r->silence.nudge_gap_ms;
@@ -93,5 +100,5 @@ uint64_t silence_until(const struct requester *r)
 
     if (!silence_waits(r) || !r->silence.quiet_ms)
         return UINT64_MAX;
-    return !r->silence.answered && r->silence.nudge_ms < until ? r->silence.nudge_ms : until;
+    return is_nudged(r) && r->silence.nudge_ms < until ? r->silence.nudge_ms : until;
 }
