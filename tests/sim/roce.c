@@ -208,15 +208,15 @@ static void take_receives(struct game *g, struct actor *a, struct actor *other)
 /* --- a run ---------------------------------------------------------------------------------------------------------
  */
 
-/* Of a path that both loses and harms one packet of ten, one of a million is lost eight times in turn, and the retries
- * are used up. */
+/* It loses and harms up to one packet of twenty each: if it were one of ten, one of a million would be lost eight times
+ * in turn, and the retries would be used up. */
 static void draw_path(struct rng *r, struct rc_path *path)
 {
-    static const uint32_t chances[] = {0, 0, 1000, 10000, 50000};
+    static const uint32_t chances[] = {0, 0, 1000, 10000, 100000};
 
-    path->lose = chances[rng_below(r, 5)];
+    path->lose = chances[rng_below(r, 5)] / 2;
     path->repeat = chances[rng_below(r, 5)];
-    path->harm = chances[rng_below(r, 5)];
+    path->harm = chances[rng_below(r, 5)] / 2;
     path->hold_back = chances[rng_below(r, 5)];
     path->delay_us = rng_size(r, 5000);
     path->held_back_us = rng_size(r, 10000);
