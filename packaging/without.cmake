@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # What RDDP_WITHOUT leaves out: the files of a part, and the line of each in the table that the rest reaches it by, which are
-# drive/transports.c for transports and tools/main.c for commands.
+# drive/transports.c for transports and tools/main.c for commands. Those alone are compiled otherwise than with all parts.
 
 set(rddp_parts sctp roce rpc nfs http verbs)
 set(commands_of_nfs nfs nfsd mount)
@@ -43,6 +43,16 @@ set(headers_of_nfs "nfs/")
 set(headers_of_http "http/")
 set(headers_of_verbs "verbs/")
 
+# rddp_define_without(SOURCE) tells a source that asks, of the calling folder's targets, what is left out. Headers cannot ask.
+function(rddp_define_without source)
+    if(without)
+        file(STRINGS ${source} found LIMIT_COUNT 1 REGEX "RDDP_WITHOUT_")
+        if(found)
+            set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS ${without})
+        endif()
+    endif()
+endfunction()
+
 # The commands that have no manual page and no unit then.
 set(without_commands)
 foreach(part IN LISTS RDDP_WITHOUT)
@@ -50,7 +60,7 @@ foreach(part IN LISTS RDDP_WITHOUT)
 endforeach()
 list(JOIN without_commands "|" without_commands)
 
-# rddp_without_sources(LIST) removes from the list of absolute paths the files of what is left out.
+# rddp_without_sources(LIST) removes from the list of absolute paths the files of what is left out, and tells the others.
 function(rddp_without_sources list)
     set(stay)
     foreach(source IN LISTS ${list})
@@ -62,6 +72,7 @@ function(rddp_without_sources list)
             endif()
         endforeach()
         if(stays)
+            rddp_define_without(${source})
             list(APPEND stay ${source})
         endif()
     endforeach()
@@ -83,12 +94,13 @@ function(rddp_is_without result file)
     endforeach()
 endfunction()
 
-# rddp_without_programs(LIST [HELPER]) removes from a list of files those that are of what is left out.
+# rddp_without_programs(LIST [HELPER]) removes from a list of files those that are of what is left out, and tells the others.
 function(rddp_without_programs list)
     set(stay)
     foreach(file IN LISTS ${list})
         rddp_is_without(is_out ${file} ${ARGN})
         if(NOT is_out)
+            rddp_define_without(${file})
             list(APPEND stay ${file})
         endif()
     endforeach()
