@@ -203,7 +203,8 @@ static void gone_before_the_answer(void **state)
 }
 
 /* Posts Writes of `length` octets until the peer, which does not read, blocks them: one has been cut, and others wait
- * behind it. Posts with polls in between share a turn, whose end blocks them, too; others have one each. */
+ * behind it. Posts with polls in between share a turn, whose end blocks them, too; others have one each. Polls empty a
+ * queue that is full, of what has left or of what a busy machine has not sent yet. */
 static void post_until_it_waits(struct pair *pair, struct rddp_qp *qp, struct rddp_mr *mr, uint8_t *from, size_t length)
 {
     struct rddp_sge sge = {(uintptr_t)from, (uint32_t)length, rddp_mr_key(mr)};
@@ -213,11 +214,12 @@ static void post_until_it_waits(struct pair *pair, struct rddp_qp *qp, struct rd
 
     while (behind < 8) {
         struct rddp_wc wc[64];
+        int error = rddp_post_send(qp, &wr, NULL);
 
-        assert_int_equal(rddp_post_send(qp, &wr, NULL), 0);
-        posted++;
+        assert_true(error == 0 || error == -ENOMEM);
+        posted += !error;
         usleep(1000);
-        if (posted < done + 8 || posted > done + 64)
+        if (error || posted < done + 8)
             done += rddp_poll_cq(pair->server.cq, 64, wc);
         behind = mr->mr->sending ? behind + 1 : 0;
     }
