@@ -13,9 +13,9 @@ LOAD ?= 8
 
 # $(call build,NAME,FLAGS,TARGETS) leaves a build in $(BUILD)/NAME, with the tests unless TARGETS are named; $(call
 # run,NAME,PROGRAM) tells a program where it is.
-build = scripts/setup.sh build $(if $3,,check) && cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTALL_PREFIX=$(PREFIX) $2 $(CMAKE_FLAGS) \
-    --log-level=NOTICE && cmake --build $(BUILD)/$1 -j $(JOBS) $(addprefix --target ,$3) -- \
-    --no-print-directory
+build = scripts/setup.sh build $(if $3,,check) && { ! command -v ninja >/dev/null || export CMAKE_GENERATOR=Ninja; } && \
+    cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTALL_PREFIX=$(PREFIX) $2 $(CMAKE_FLAGS) --log-level=NOTICE && \
+    MAKEFLAGS=--no-print-directory cmake --build $(BUILD)/$1 -j $(JOBS) $(addprefix --target ,$3)
 run = RDDP_SOURCE_DIR=$(CURDIR) RDDP_BUILD_DIR=$(abspath $(BUILD)/$1) RDDP_TOOL=$(abspath $(BUILD)/$1)/rddp $2
 # $(call test,NAME,PLACES) has two places for each job, and three with sanitizers, where every test takes two: see
 # tests/programs.cmake.

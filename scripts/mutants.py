@@ -65,6 +65,8 @@ def copy_tree(source, tree):
 
 
 def configure(tree, out, sanitizer):
+    if shutil.which("ninja"):
+        os.environ["CMAKE_GENERATOR"] = "Ninja"
     subprocess.run(["cmake", "-S", tree, "-B", out, "--log-level=WARNING", "-DRDDP_WERROR=OFF", "-DCMAKE_BUILD_TYPE=None",
                     f"-DRDDP_SANITIZE={sanitizer}", "-DCMAKE_C_FLAGS=-O1 -w"], check=True, stdout=subprocess.DEVNULL)
 

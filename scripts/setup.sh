@@ -7,12 +7,11 @@ set -euo pipefail
 # What a purpose needs, then, behind the +, what lets it do more.
 declare -A packages=(
     [build]="gcc libc6-dev make cmake + pkg-config libxxhash-dev libtirpc-dev rpcsvc-proto libsodium-dev libfuse3-dev
-        libibverbs-dev librdmacm-dev"
+        libibverbs-dev librdmacm-dev ninja-build"
     [demo]="pkg-config libxxhash-dev libsodium-dev + python3"
     [check]="pkg-config libxxhash-dev libsodium-dev libcmocka-dev libjansson-dev python3 + g++ iproute2 netbase curl wget
         nftables strace tshark libusrsctp-dev rpcbind fuse3 libnfs-utils fio dbench stress-ng
-        ibverbs-utils rdmacm-utils perftest libfabric-bin python3-pyverbs iperf3 netcat-openbsd
-        ninja-build"
+        ibverbs-utils rdmacm-utils perftest libfabric-bin python3-pyverbs iperf3 netcat-openbsd"
     [interop]="clang libbpf-dev + openmpi-bin libopenmpi-dev qperf dapl2-utils ucx-utils valgrind
         g++ mpich libmpich-dev libgloo-dev libhiredis-dev librpma-dev"
     [cross]="gcc-aarch64-linux-gnu gcc-s390x-linux-gnu qemu-user-static +"

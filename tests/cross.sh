@@ -44,6 +44,7 @@ if [ ! -e "$system/done" ]; then
     touch "$system/done"
 fi
 
+! command -v ninja >/dev/null || export CMAKE_GENERATOR=Ninja
 configure() {
     PKG_CONFIG_LIBDIR=$system/usr/lib/$triplet/pkgconfig PKG_CONFIG_SYSROOT_DIR=$system \
         cmake -S "${RDDP_SOURCE_DIR:?}" -B "$build/build" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="$machine" \

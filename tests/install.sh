@@ -4,8 +4,6 @@
 # pkg-config, shared and static libraries, a command that starts where it lies, manual pages,
 # documents, examples, units.
 set -euo pipefail
-# shellcheck source=tests/lib/objects.sh disable=SC1091
-source "${RDDP_SOURCE_DIR:?}/tests/lib/objects.sh"
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
@@ -13,7 +11,7 @@ fail() { echo "install: $*" >&2; exit 1; }
 
 # The files of the tree as a clone would have them; where it is no clone, all but what was built in it.
 mkdir "$root/tree"
-if git -C "$RDDP_SOURCE_DIR" rev-parse >/dev/null 2>&1; then
+if git -C "${RDDP_SOURCE_DIR:?}" rev-parse >/dev/null 2>&1; then
     (cd "$RDDP_SOURCE_DIR" && git ls-files -co --exclude-standard | while read -r f; do [ ! -f "$f" ] || echo "$f"; done |
         tar -cf - -T -)
 else
@@ -21,9 +19,6 @@ else
 fi | tar -C "$root/tree" -xf -
 prefix=$root/opt/rddp
 unset DESTDIR MAKEFLAGS MAKELEVEL
-cmake -S "$root/tree" -B "$root/tree/build/main" -DCMAKE_INSTALL_PREFIX="$prefix" --log-level=WARNING >"$root/log" 2>&1 ||
-    { tail -40 "$root/log"; fail "cmake fails"; }
-reuse_objects "$root/tree" "$root/tree/build/main"
 make -C "$root/tree" install PREFIX="$prefix" >"$root/log" 2>&1 || { tail -40 "$root/log"; fail "make install fails"; }
 
 # A compiler of 32 bits is refused before anything is compiled. That needs no library for it.
