@@ -69,22 +69,25 @@ declare -A also=([base]='|thrd_(yield|sleep)')
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+mkdir "$work/names"
 
 at='' # the only file to look at, with its layer, in a tree that is clean but for it; empty: all of them
 
-layer_of() { # PATH -> the innermost layer that it lies in
-    local layer=${1%/*}
-    while [ -z "${may[$layer]:-}" ] && [[ $layer == */* ]]; do layer=${layer%/*}; done
-    echo "$layer"
+layer_of() { # PATH: leaves the innermost layer that it lies in, in `innermost`
+    innermost=${1%/*}
+    while [ -z "${may[$innermost]:-}" ] && [[ $innermost == */* ]]; do innermost=${innermost%/*}; done
 }
 
 checked() { # the layers to look at
-    [ -z "$at" ] && echo "$pure_layers $host_layers $upper_folders" || layer_of "$at"
+    local innermost="$pure_layers $host_layers $upper_folders"
+    [ -z "$at" ] || layer_of "$at"
+    echo "$innermost"
 }
 
 # Names are relative to the root, so a name is ours if it exists there; <net/if.h> is not.
 allowed() { # LAYER FORM NAME
-    local form=$2 name=$3 entry
+    local form=$2 name=$3 entry innermost
+    layer_of "$name"
     [[ $name != *..* && ($name == *.h || $2 == '<') ]] || return 1
     [ ! -e "$name" ] || form='"'
     for entry in ${may[$1]}; do
@@ -92,7 +95,7 @@ allowed() { # LAYER FORM NAME
         '<host') [[ $name == rddp/* ]] || return 0 ;;
         '<rddp/') [[ $name != rddp/* ]] || return 0 ;;
         '"rddp/'*) ;;
-        '"'*/) [ "$(layer_of "$name")" != "${entry%/}" ] || return 0 ;;
+        '"'*/) [ "$innermost" != "${entry%/}" ] || return 0 ;;
         *) [ "$name" != "$entry" ] || return 0 ;;
         esac
     done
@@ -101,14 +104,14 @@ allowed() { # LAYER FORM NAME
 
 # A directive that includes: also one that stands behind a comment, is written with a digraph, or is #import.
 check_includes() {
-    local layer file line rest bad=0 places
+    local layer file line rest bad=0 places innermost
     mapfile -t places < <(for layer in "${!may[@]}"; do [[ $layer == */* || ! -d $layer ]] || echo "$layer"; done)
     [ -z "$at" ] || places=("$at")
     local directive='^([^"]*\*/)?[[:space:]]*(#|%:)([[:space:]]|/\*.*\*/)*(include|import|embed)'
-    local -A is_allowed=() layers=()
+    local -A is_allowed=()
     while IFS=: read -r file line rest; do
-        layer=${layers["${file%/*}"]:-$(layer_of "$file")}
-        layers["${file%/*}"]=$layer
+        layer_of "$file"
+        layer=$innermost
         [ -z "${is_allowed["$layer $rest"]:-}" ] || continue
         if [[ $rest =~ ^[[:space:]]*#[[:space:]]*include[[:space:]]*([\"<])([^\">]+) ]] &&
             allowed "$layer" "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"; then
@@ -121,28 +124,35 @@ check_includes() {
     return $bad
 }
 
+# Without libfuse3 the files of nfs/mount/ are empty.
+read -ra found <<<"$(pkg-config --silence-errors --cflags libtirpc) $(pkg-config --silence-errors --exists fuse3 && echo "-DRDDP_FUSE $(pkg-config --cflags fuse3)")"
 compile() { # FILE... -> $work/objects/FILE.o
-    local file compiler=("${CC:-cc}") found
-    # Without libfuse3 the files of nfs/mount/ are empty.
-    read -ra found <<<"$(pkg-config --silence-errors --cflags libtirpc) $(pkg-config --silence-errors --exists fuse3 && echo "-DRDDP_FUSE $(pkg-config --cflags fuse3)")"
+    local file compiler=("${CC:-cc}")
     [ -z "${CMAKE_C_COMPILER_LAUNCHER:-}" ] || compiler=("$CMAKE_C_COMPILER_LAUNCHER" "${CC:-cc}")
     for file in "$@"; do
-        mkdir -p "$work/objects/$(dirname "$file")"
+        forget "${file%/*}"
+        [ -d "$work/objects/${file%/*}" ] || mkdir -p "$work/objects/${file%/*}"
         printf '%s\0' "$file"
     done | xargs -0 -r -P 2 -I{} "${compiler[@]}" -std=gnu11 -D_GNU_SOURCE= -O2 -fPIC -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 \
         -DRDDP_VERSION='"0"' -DRDDP_VERBS_FOLDER='"rddp"' -I. -Iinclude "${found[@]}" -c {} -o "$work/objects/{}.o"
 }
 
-# NM-OPTION LAYER/-OR-FILE...: prints the symbols of these objects, one a line.
+# NM-OPTION LAYER/-OR-FILE...: prints the symbols of these objects, one a line. Those of a place are read once.
 symbols() {
-    local option=$1 place
+    local option=$1 place names=()
     shift
     for place in "$@"; do
+        names+=("$work/names/$option ${place//\//:}")
+        [ ! -f "${names[-1]}" ] || continue
         case $place in
         */) find "$work/objects/$place" -maxdepth 1 -name '*.o' 2>/dev/null || true ;;
         *) [ ! -f "$work/objects/$place.c.o" ] || echo "$work/objects/$place.c.o" ;;
-        esac
-    done | xargs -r nm -g "$option" -f posix | awk 'NF > 1 { print $1 }' | sort -u
+        esac | xargs -r nm -g "$option" -f posix | awk 'NF > 1 { print $1 }' >"${names[-1]}"
+    done
+    cat /dev/null "${names[@]}" | sort -u
+}
+forget() { # FOLDER: its objects have changed
+    rm -f "$work/names/"*" ${1//\//:}:"*
 }
 
 # The layers and files whose symbols a layer may use: what it may include.
@@ -177,7 +187,7 @@ check_symbols() {
             grep -vxE "$libc${also[$layer]:-}" "$work/foreign" >"$work/bad" || true
         fi
         while read -r symbol; do
-            echo "$layer/ may not call this: $symbol ($(cd "$work/objects" && grep -rlwF "$symbol" "$layer" | tr '\n' ' '))"
+            echo "$layer/ may not call this: $symbol ($(cd "$work/objects" && grep -RlwF "$symbol" "$layer" | tr '\n' ' '))"
             bad=1
         done <"$work/bad"
     done
@@ -216,17 +226,15 @@ check_rings() {
     return $bad
 }
 
-# Takes FILE's object from the build, if this runs as a test.
-take_compiled() { # FILE
-    local folder=${1%/*}
-    local object=${RDDP_BUILD_DIR:-}/CMakeFiles/rddp_${folder//\//_}.dir/$1.o
-    [[ $1 != rpc/tirpc_* ]] || object=${RDDP_BUILD_DIR:-}/CMakeFiles/rddp_tirpc.dir/$1.o
-    [[ $folder != nfs* ]] || object=${RDDP_BUILD_DIR:-}/CMakeFiles/rddp_nfs.dir/$1.o
-    [[ $folder != tools* && $folder != http && $folder != nfs/mount && $folder != nfs/command ]] ||
-        object=${RDDP_BUILD_DIR:-}/CMakeFiles/rddp_tool.dir/$1.o
-    [ "$folder" != verbs ] || object=${RDDP_BUILD_DIR:-}/verbs/CMakeFiles/rddp_ibverbs.dir/${1#verbs/}.o
-    [ "$folder" != verbs/cm ] || object=${RDDP_BUILD_DIR:-}/verbs/CMakeFiles/rddp_rdmacm.dir/${1#verbs/}.o
-    [ -f "$object" ] && mkdir -p "$work/objects/${1%/*}" && cp "$object" "$work/objects/$1.o"
+compiled_in() { # FOLDER -> where the build has its objects
+    local build=${RDDP_BUILD_DIR:-/}
+    case $1 in
+    nfs/mount | nfs/command | tools* | http) echo "$build/CMakeFiles/rddp_tool.dir/$1" ;;
+    nfs*) echo "$build/CMakeFiles/rddp_nfs.dir/$1" ;;
+    verbs) echo "$build/verbs/CMakeFiles/rddp_ibverbs.dir" ;;
+    verbs/cm) echo "$build/verbs/CMakeFiles/rddp_rdmacm.dir/cm" ;;
+    *) echo "$build/CMakeFiles/rddp_${1//\//_}.dir/$1" ;;
+    esac
 }
 
 # Whether the headers that a file needs are installed; without them it is not built either.
@@ -234,15 +242,27 @@ is_buildable() { # FILE
     case $1 in
     rpc/tirpc_*) pkg-config --exists libtirpc ;;
     verbs/*) [ -f /usr/include/infiniband/verbs.h ] && [ -f /usr/include/rdma/rdma_cma.h ] ;;
+    *) true ;;
     esac
 }
 
+# Takes the objects of the build, if this runs as a test, and compiles the rest.
 compile_all() {
-    local files
-    # shellcheck disable=SC2086
-    mapfile -t files < <(find $pure_layers $host_layers $upper_folders -maxdepth 1 -name '*.c' |
-        while read -r file; do take_compiled "$file" || ! is_buildable "$file" || echo "$file"; done)
-    compile "${files[@]}"
+    local folder file from there rest=()
+    for folder in $pure_layers $host_layers $upper_folders; do
+        from=$(compiled_in "$folder")
+        there=()
+        for file in "$folder"/*.c; do
+            if [ -f "$from/${file##*/}.o" ]; then
+                there+=("$from/${file##*/}.o")
+            elif [ -f "$file" ] && is_buildable "$file"; then
+                rest+=("$file")
+            fi
+        done
+        mkdir -p "$work/objects/$folder"
+        [ ${#there[@]} = 0 ] || ln -s -t "$work/objects/$folder" "${there[@]}"
+    done
+    compile "${rest[@]}"
 }
 
 # Each folder of the product is in one of the lists.
@@ -277,6 +297,7 @@ plant() {
         exit 1
     fi
     rm -f "$3" "$work/objects/$3.o"
+    forget "${3%/*}"
     planted=$((planted + 1))
 }
 
@@ -342,6 +363,7 @@ self_test() {
     plant "two files of core call each other, one by a weak symbol" check_rings core/planted.c \
         'int above(void) __attribute__((weak));\nint planted(void);\nint planted(void) { return above ? above() : 0; }'
     rm "$work/objects/core/above.c.o"
+    forget core
     printf 'int planted(void);\nint above(void);\nint above(void) { return planted(); }\n' >tools/lib/above.c
     compile tools/lib/above.c
     plant "two files of tools/lib call each other" check_rings tools/lib/planted.c \
