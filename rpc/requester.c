@@ -28,7 +28,10 @@ static void go_down(struct requester *r)
  * front of the queue, to be sent again with the same XID and new handles (RFC 8166 4.5.5). */
 static void requester_lose(struct requester *r)
 {
-    r->stats.lost += r->state == STATE_UP;
+    if (r->state == STATE_UP) {
+        r->stats.lost++;
+        silence_ended(r);
+    }
     go_down(r);
     while (r->sent.last) {
         struct request *q = r->sent.last;

@@ -34,9 +34,10 @@ struct request_table {
 struct silence {
     uint64_t quiet_ms; /* when calls began to wait on this connection without a message; 0: none wait, or this was not
                           noticed yet */
-    uint64_t nudge_ms; /* when to send the next nudge, unless this connection has `answered` */
+    uint64_t nudge_ms; /* when to send the next nudge, if is_nudged() */
     unsigned nudge_gap_ms;
-    bool answered;
+    bool answered;    /* on this connection */
+    bool may_be_busy; /* nudges were sent on a connection that ended, and no message has come since */
     uint64_t mute_ms; /* when calls began to wait without a message, across connections; 0: none wait */
     bool is_mute;     /* the silence was logged */
 };
@@ -91,9 +92,10 @@ void requester_end(struct requester *r, struct request *q, enum request_status s
  * closed. */
 bool requester_take_back(struct requester *r, struct request *q);
 
-/* In silence.c: a connection was established; a message was received on it. */
+/* In silence.c: a connection was established; a message was received on it; it was lost. */
 void silence_begin(struct requester *r);
 void silence_broken(struct requester *r);
+void silence_ended(struct requester *r);
 /* Call after each step of a connection. Returns false if the connection must be closed. */
 bool silence_bearable(struct requester *r, uint64_t now);
 /* When to call silence_bearable() next, in ms. */

@@ -53,19 +53,30 @@ void silence_begin(struct requester *r)
     r->silence.answered = false;
 }
 
+void silence_ended(struct requester *r)
+{
+    if (r->silence.quiet_ms && r->silence.nudge_gap_ms > NUDGE_FIRST_MS)
+        r->silence.may_be_busy = true;
+}
+
 void silence_broken(struct requester *r)
 {
     r->silence.quiet_ms = 0;
     r->silence.answered = true;
+    r->silence.may_be_busy = false;
     report_life(r);
 }
 
 /* Linux's siw may leave a message that arrives right behind its MPA Reply unread until more data arrives. An RDMA Write
  * of no octets provides that data and has no effect (RFC 5040 5.1). Over RoCE the peer acknowledges it, as long as its
- * queue pair exists: nothing else tells that its process was killed after it had acknowledged a call. */
+ * queue pair exists: nothing else tells that its process was killed after it had acknowledged a call. But one whose
+ * only thread executes a call acknowledges nothing, either: it has the next connection to itself until it answers, or a
+ * call that takes longer than all retries would be sent, and executed, again without end. */
 static bool is_nudged(const struct requester *r)
 {
-    return rpc_link_has_private_data(&r->attr.wire) && (!r->silence.answered || r->attr.wire.wire == RDDP_WIRE_ROCE);
+    if (r->attr.wire.wire == RDDP_WIRE_ROCE)
+        return !r->silence.may_be_busy;
+    return rpc_link_has_private_data(&r->attr.wire) && !r->silence.answered;
 }
 
 /* Returns false if the connection must be closed. */

@@ -412,11 +412,63 @@ static void silence_is_nudged(void **state)
     silence_over(&roce);
 }
 
+/* Waits for `ms`, and returns how many nudges were sent until then. */
+static uint64_t nudges_after(const struct liar *liar, int ms)
+{
+    struct requester_stats stats;
+
+    for (; ms > 0; ms -= 50)
+        requester_wait(liar->requester, 50);
+    requester_stats(liar->requester, &stats);
+    return stats.nudges;
+}
+
+/* Starts a call that has no results, and returns its XID when it has arrived. */
+static uint32_t ask_nothing(struct liar *liar)
+{
+    exchange_init(liar->e, liar->requester, PROC_NULL, NULL, 0, 0);
+    requester_start(liar->requester, &liar->e->request);
+    return next_call(liar);
+}
+
+/* Who let nudges go unanswered may have one thread, which executes the call: when the call was sent again it is given
+ * the time. Else one that takes longer than the retries would be executed again without end. */
+static void busy_one_is_let_alone(void **state)
+{
+    struct requester_stats stats = {0};
+    struct liar liar;
+    uint32_t xid;
+
+    (void)state;
+    liar_open_over(&liar, &roce);
+    xid = ask_nothing(&liar);
+    assert_true(nudges_after(&liar, 200) > 0);
+    rddp_destroy_qp(pair.server.qp);
+    assert_int_equal(pthread_create(&liar.thread, NULL, accept_one, NULL), 0);
+    for (; stats.connects < 2; requester_stats(liar.requester, &stats))
+        requester_wait(liar.requester, 10);
+    pthread_join(liar.thread, NULL);
+    assert_int_equal(next_call(&liar), xid);
+    assert_int_equal(nudges_after(&liar, 400), stats.nudges);
+    grant(xid, 4);
+    while (liar.e->request.state != REQUEST_DONE)
+        requester_wait(liar.requester, 100);
+    assert_int_equal(liar.e->request.status, REQUEST_OK);
+    assert_int_not_equal(ask_nothing(&liar), 0);
+    assert_true(nudges_after(&liar, 200) > stats.nudges);
+    liar_close(&liar);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lying_replies),   cmocka_unit_test(never_written),      cmocka_unit_test(late_write),
-        cmocka_unit_test(handles_are_new), cmocka_unit_test(grants_that_change), cmocka_unit_test(silence_is_nudged),
+        cmocka_unit_test(lying_replies),
+        cmocka_unit_test(never_written),
+        cmocka_unit_test(late_write),
+        cmocka_unit_test(handles_are_new),
+        cmocka_unit_test(grants_that_change),
+        cmocka_unit_test(silence_is_nudged),
+        cmocka_unit_test(busy_one_is_let_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
