@@ -26,17 +26,17 @@ complain() { # SUBJECT BODY: print one line for each fault
 }
 
 check() {
-    local range=("$base..HEAD") commit words bad=0 count=0
+    local range=("$base..HEAD") name subject body words bad=0 count=0
     git rev-parse -q --verify HEAD >/dev/null 2>&1 || { echo "commits: not a clone, nothing to check"; return; }
     git cat-file -e "$base^{commit}" 2>/dev/null || range=("--since=$since" HEAD)
-    while read -r commit; do
+    while IFS= read -r name && IFS= read -r subject && IFS= read -rd '' body; do
         count=$((count + 1))
-        words=$(complain "$(git log -1 --format=%s "$commit")" "$(git log -1 --format=%b "$commit")")
+        words=$(complain "$subject" "$body")
         [ -n "$words" ] || continue
-        echo "$(git log -1 --format='%h %s' "$commit"):"
+        echo "$name $subject:"
         echo "    ${words//$'\n'/$'\n'    }"
         bad=1
-    done < <(git rev-list --no-merges "${range[@]}")
+    done < <(git log -z --no-merges --format='%h%n%s%n%b' "${range[@]}")
     [ $bad = 0 ] && echo "commits: $count since $since"
     return $bad
 }
