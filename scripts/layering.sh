@@ -124,8 +124,8 @@ check_includes() {
     return $bad
 }
 
-# Without libfuse3 the files of nfs/mount/ are empty.
-read -ra found <<<"$(pkg-config --silence-errors --cflags libtirpc) $(pkg-config --silence-errors --exists fuse3 && echo "-DRDDP_FUSE $(pkg-config --cflags fuse3)")"
+# What the binding to libtirpc and nfs/mount/ need, asked for once. Without libfuse3 the files of the latter are empty.
+read -ra library_flags <<<"$(pkg-config --silence-errors --cflags libtirpc) $(pkg-config --silence-errors --exists fuse3 && echo "-DRDDP_FUSE $(pkg-config --cflags fuse3)")"
 compile() { # FILE... -> $work/objects/FILE.o
     local file compiler=("${CC:-cc}")
     [ -z "${CMAKE_C_COMPILER_LAUNCHER:-}" ] || compiler=("$CMAKE_C_COMPILER_LAUNCHER" "${CC:-cc}")
@@ -134,7 +134,7 @@ compile() { # FILE... -> $work/objects/FILE.o
         [ -d "$work/objects/${file%/*}" ] || mkdir -p "$work/objects/${file%/*}"
         printf '%s\0' "$file"
     done | xargs -0 -r -P 2 -I{} "${compiler[@]}" -std=gnu11 -D_GNU_SOURCE= -O2 -fPIC -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 \
-        -DRDDP_VERSION='"0"' -DRDDP_VERBS_FOLDER='"rddp"' -I. -Iinclude "${found[@]}" -c {} -o "$work/objects/{}.o"
+        -DRDDP_VERSION='"0"' -DRDDP_VERBS_FOLDER='"rddp"' -I. -Iinclude "${library_flags[@]}" -c {} -o "$work/objects/{}.o"
 }
 
 # NM-OPTION LAYER/-OR-FILE...: prints the symbols of these objects, one a line. Those of a place are read once.
