@@ -106,8 +106,9 @@ RDDP_API int rddp_progress(struct rddp_context *context, int timeout_ms);
 /* Returns a descriptor for poll, select or epoll that is readable (level-triggered) while rddp_progress() has work to
  * do: a socket is ready or a time limit has passed. Completions that were not polled do not make it readable: poll
  * until the CQ is empty before you sleep, and several CQs until all were empty in turn, since polling one may do work
- * that completes in another. The context owns the descriptor: do nothing else with it. Use it with manual_progress
- * only; otherwise the thread takes the work first. */
+ * that completes in another. So may another thread's poll: one thread alone polls and sleeps, or the others wake it.
+ * The context owns the descriptor: do nothing else with it. Use it with manual_progress only; otherwise the thread
+ * takes the work first. */
 RDDP_API int rddp_progress_fd(const struct rddp_context *context);
 
 /* --- memory -------------------------------------------------------------------------------------------------- */
