@@ -4,6 +4,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, octets) ((void)(octets))
+#define ASAN_UNPOISON_MEMORY_REGION(at, octets) ((void)(octets))
+#endif
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
@@ -26,12 +32,39 @@ struct conn_attr host_attr(void)
 
 /* --- life ---------------------------------------------------------------------------------------------------- */
 
+/* The large buffers of a host that has ended are there for the next one: with a sanitizer, mapping them costs more than
+ * all that a connection does. Until then nothing may touch them. */
+enum { BUFFERS_KEPT = 16 };
+static struct {
+    void *at;
+    size_t octets;
+} kept[BUFFERS_KEPT];
+
 static void *buffer_of(size_t n)
 {
-    void *p = malloc(n);
+    void *p = NULL;
 
+    for (int i = 0; i < BUFFERS_KEPT && !p; i++)
+        if (kept[i].octets == n) {
+            p = kept[i].at;
+            kept[i].octets = 0;
+            ASAN_UNPOISON_MEMORY_REGION(p, n);
+        }
+    p = p ? p : malloc(n);
     assert_non_null(p);
     return p;
+}
+
+static void keep(void *p, size_t n)
+{
+    for (int i = 0; i < BUFFERS_KEPT; i++)
+        if (!kept[i].octets) {
+            kept[i].at = p;
+            kept[i].octets = n;
+            ASAN_POISON_MEMORY_REGION(p, n);
+            return;
+        }
+    free(p);
 }
 
 void host_init(struct host *h, const struct qp_attr *attr)
@@ -57,9 +90,9 @@ void host_fini(struct host *h)
         assert_int_equal(h->engine.area[i].mr.sending, 0);
     side_fini(&h->side);
     engine_fini(&h->engine);
-    free(h->buffer);
-    free(h->sent);
-    free(h->stage);
+    keep(h->buffer, OUT_BUFFER);
+    keep(h->sent, HOST_SENT);
+    keep(h->stage, HOST_SENT);
 }
 
 void host_active(struct host *h, const struct conn_attr *attr, const void *private_data, uint16_t length)

@@ -4,7 +4,6 @@
  * whatever the octets are and the application does.
  *
  * SIM_RUNS=100000 sets the number of connections, RDDP_LONG=1 ten times the usual; SIM_SEED=7 sets the first seed. */
-#include <malloc.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -251,8 +250,6 @@ static void run(uint64_t seed)
 static void runs(void **state)
 {
     (void)state;
-    mallopt(M_MMAP_THRESHOLD, 1 << 30); /* each connection needs the same memory again */
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
     seeds_each(RUNS, run);
     printf("sim: %llu times octets went straight, %llu octets were read to their place, %llu receives completed\n",
            (unsigned long long)talk_tally.straight, (unsigned long long)talk_tally.apart, (unsigned long long)receives);
