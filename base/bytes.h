@@ -61,11 +61,11 @@ static inline uint32_t get32le(const uint8_t *p)
 
 static inline uint8_t *put32le(uint8_t *p, uint32_t v)
 {
-    p[0] = (uint8_t)v;
-    p[1] = (uint8_t)(v >> 8);
-    p[2] = (uint8_t)(v >> 16);
-    p[3] = (uint8_t)(v >> 24);
-    return p + 4;
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    memcpy(p, &v, sizeof(v));
+    return p + sizeof(v);
 }
 
 static inline uint8_t *put_bytes(uint8_t *p, const void *from, size_t n)

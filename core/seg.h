@@ -63,8 +63,8 @@ struct seg_atomic {
 };
 
 /* One segment, arriving or leaving. `data`, `control` and `head` are borrowed. Arriving, they point into the receive
- * buffer and are valid until the call returns. Leaving, the payload is in spans beside the struct, and `data` is used
- * for a Terminate only. */
+ * buffer and are valid until the call returns. Leaving, the payload is in spans beside the struct, also that of a
+ * Terminate. */
 struct seg {
     enum seg_op op;
     unsigned flags;      /* enum seg_flag */

@@ -102,17 +102,6 @@ static bool iwarp_interleaves(const struct wire_state *agreed)
     return agreed->tx_markers;
 }
 
-/* The payload of a Terminate is in seg->data; the payload of every other segment is in the spans. */
-static const struct span *payload(const struct seg *seg, const struct span *span, unsigned *spans, struct span *data)
-{
-    assert(*spans <= WIRE_SPANS_MAX);
-    if (seg->op != SEG_TERMINATE)
-        return span;
-    *data = (struct span){.at = seg->data, .length = seg->length};
-    *spans = 1;
-    return data;
-}
-
 /* A marker may fall into the header, so it is a piece as the others are. */
 static size_t frame_with_markers(const struct wire_state *agreed, const struct seg *seg, const struct span *span,
                                  unsigned spans, uint8_t *out)
@@ -130,16 +119,15 @@ static size_t frame_with_markers(const struct wire_state *agreed, const struct s
 static size_t iwarp_frame(struct wire_state *agreed, const struct seg *seg, const struct span *span, unsigned spans,
                           uint8_t *out)
 {
-    const struct mpa_half half = tx_half(agreed);
     uint8_t *ulpdu = out + MPA_LENGTH;
-    struct span data;
     size_t octets;
 
-    span = payload(seg, span, &spans, &data);
+    assert(spans <= WIRE_SPANS_MAX);
     if (agreed->tx_markers)
         octets = frame_with_markers(agreed, seg, span, spans, out);
     else
-        octets = mpa_complete(&half, out, (uint32_t)(ddp_encode(ulpdu, seg, agreed->version) - ulpdu), span, spans);
+        octets =
+            mpa_complete(agreed->crc, out, (uint32_t)(ddp_encode(ulpdu, seg, agreed->version) - ulpdu), span, spans);
     agreed->tx_pos += octets;
     return octets;
 }
@@ -149,10 +137,8 @@ static void iwarp_wrap(struct wire_state *agreed, const struct seg *seg, const s
 {
     struct mpa_half half = tx_half(agreed);
     uint32_t length = 0, crc = 0;
-    struct span data;
 
-    assert(!agreed->tx_markers);
-    span = payload(seg, span, &spans, &data);
+    assert(!agreed->tx_markers && spans <= WIRE_SPANS_MAX);
     *head_length = (size_t)(ddp_encode(head + MPA_LENGTH, seg, agreed->version) - head);
     for (unsigned i = 0; i < spans; i++)
         length += span[i].length;

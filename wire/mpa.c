@@ -201,9 +201,9 @@ static void mpa_sum(struct writer *w)
     w->summed = w->next;
 }
 
-static void mpa_put(const struct mpa_half *half, struct writer *w, const uint8_t *p, size_t n)
+static void mpa_put(bool crc, struct writer *w, const uint8_t *p, size_t n)
 {
-    if (half->crc && n >= FUSE_MIN) {
+    if (crc && n >= FUSE_MIN) {
         mpa_sum(w);
         w->crc = crc32c_copy(w->crc, w->next, p, n);
         w->summed = w->next += n;
@@ -221,18 +221,17 @@ static uint32_t ulpdu_octets(uint32_t ready, const struct span *piece, unsigned 
     return ready;
 }
 
-size_t mpa_complete(const struct mpa_half *half, uint8_t *out, uint32_t ready, const struct span *piece,
-                    unsigned pieces)
+size_t mpa_complete(bool crc, uint8_t *out, uint32_t ready, const struct span *piece, unsigned pieces)
 {
     struct writer w = {.next = out + MPA_LENGTH + ready, .summed = out};
     uint32_t length = ulpdu_octets(ready, piece, pieces);
 
     put16(out, (uint16_t)length);
     for (unsigned i = 0; i < pieces; i++)
-        mpa_put(half, &w, piece[i].at, piece[i].length);
+        mpa_put(crc, &w, piece[i].at, piece[i].length);
     put32le(w.next, 0); /* the CRC follows the pad and overwrites the rest */
     w.next += pad_octets(length);
-    if (half->crc)
+    if (crc)
         mpa_sum(&w);
     return (size_t)(put32le(w.next, w.crc) - out);
 }
@@ -246,7 +245,7 @@ size_t mpa_encode(const struct mpa_half *half, uint8_t *out, const struct span *
     uint8_t header[MPA_LENGTH];
 
     if (!half->markers)
-        return mpa_complete(half, out, 0, piece, pieces);
+        return mpa_complete(half->crc, out, 0, piece, pieces);
     put16(header, (uint16_t)length);
     put_interleaved(&w, header, sizeof(header));
     for (unsigned i = 0; i < pieces; i++)

@@ -56,9 +56,9 @@ size_t mpa_find(const struct mpa_half *half, const uint8_t *p, size_t n);
 /* Writes the FPDU for the ULPDU in the pieces, at most MPA_ULPDU_MAX octets in all, to `out`. Returns its octets. */
 size_t mpa_encode(const struct mpa_half *half, uint8_t *out, const struct span *piece, unsigned pieces);
 
-/* The same without markers, where the first `ready` octets of the ULPDU have been written to out + MPA_LENGTH. */
-size_t mpa_complete(const struct mpa_half *half, uint8_t *out, uint32_t ready, const struct span *piece,
-                    unsigned pieces);
+/* The same without markers, with a CRC or 0 in its place, where the first `ready` octets of the ULPDU have been written
+ * to out + MPA_LENGTH. */
+size_t mpa_complete(bool crc, uint8_t *out, uint32_t ready, const struct span *piece, unsigned pieces);
 
 /* Writes what follows a ULPDU without markers: the pad and the CRC. `ulpdu` is the length of the ULPDU and `crc` the
  * CRC of all octets from ULPDU_Length to its end. Returns the octets written, at most MPA_TAIL_MAX. */

@@ -307,7 +307,7 @@ static void terminate_of_a_fault(void **state)
     (void)state;
     assert_true(wire_iwarp.terminate(&agreed, &note, &seg, &term, buffer));
     assert_int_equal(term.op, SEG_TERMINATE);
-    n = wire_iwarp.frame(&agreed, &term, NULL, 0, other);
+    n = wire_iwarp.frame(&agreed, &term, &(struct span){term.data, term.length}, 1, other);
     assert_int_equal(get16(other), 18 + 4 + 2 + 18);
     assert_memory_equal(other + 2, want, sizeof(want));
     assert_memory_equal(other + 2 + sizeof(want), seg.head, 18);

@@ -148,7 +148,7 @@ static void ready_in_place(void **state)
 
             memset(out_buffer, 0xaa, sizeof(whole));
             memcpy(out_buffer + MPA_LENGTH, ulpdu_buffer, ready);
-            assert_int_equal(mpa_complete(&half, out_buffer, (uint32_t)ready, &rest, 1), octets);
+            assert_int_equal(mpa_complete(half.crc, out_buffer, (uint32_t)ready, &rest, 1), octets);
             assert_memory_equal(out_buffer, whole, octets);
             assert_int_equal(out_buffer[octets], 0xaa);
         }
