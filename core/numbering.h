@@ -48,6 +48,9 @@ struct numbering {
      * keys. */
     enum fault (*resume)(struct qp *qp);
 
+    /* Like qp_emit() for a request that is one segment, if it is that simple. NULL: emit() knows all. */
+    bool (*emit_whole)(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
+
     /* Cuts and numbers the next segment of the message that qp->cut.source names. Returns false if the queue pair
      * failed. NULL: the transport asks for packets (packets.h). */
     bool (*emit)(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);

@@ -423,7 +423,11 @@ bool qp_has_output(const struct qp *qp)
 
 bool qp_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
-    if (qp->state != QP_READY || !emit_choose(qp))
+    if (qp->state != QP_READY)
+        return false;
+    if (qp->numbering->emit_whole && qp->numbering->emit_whole(qp, e, tagged_max, untagged_max))
+        return true;
+    if (!emit_choose(qp))
         return false;
     e->seg = (struct seg){.op = SEG_SEND};
     e->spans = 0;

@@ -407,5 +407,6 @@ const struct numbering numbering_queues = {
     .claim = queues_claim,
     .advance = queues_advance,
     .resume = deliver_due,
+    .emit_whole = whole_emit,
     .emit = queues_emit,
 };

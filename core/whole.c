@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* whole.c - a Send that is one segment, straight into its receive. */
+/* whole.c - messages that are one segment: a Send straight into its receive, and a Write or Send straight out. */
 #include "core/qp_inner.h"
 
 #include "base/once.h"
+
+/* --- arriving ------------------------------------------------------------------------------------------------ */
 
 /* Is it all of its message, and does nothing come with it but its payload? */
 static bool is_whole_send(const struct qp *qp, const struct seg *seg)
@@ -72,5 +74,67 @@ bool whole_take(struct qp *qp, const struct seg *seg, enum fault *fault)
     qp->arriving.next++;
     wc.wr_id = in->recv.wr_id;
     *fault = cq_push(qp->attr.recv_cq, &wc, seg->flags & SEG_SOLICITED, &qp->rq->taken) ? FAULT_NONE : qp_fail_cq(qp);
+    return true;
+}
+
+/* --- leaving ------------------------------------------------------------------------------------------------- */
+
+/* Is nothing being cut, is no response due, and is it a request that waits for nothing and fits? */
+static bool leaves_whole(const struct qp *qp, const struct send *s, uint32_t tagged_max, uint32_t untagged_max)
+{
+    if (qp->sq.next == atomic_load_explicit(&qp->sq.head, memory_order_acquire) || qp->cut.source != EMIT_NOTHING ||
+        qp->answers.tail != qp->answers.head || s->flags & RDDP_SEND_FENCE)
+        return false;
+    return s->opcode == RDDP_WR_RDMA_WRITE ? s->length <= tagged_max
+                                           : s->opcode == RDDP_WR_SEND && s->length <= untagged_max;
+}
+
+/* Its payload, if that is in one piece. Returns false if it is not, or if there is anything to be said of the memory:
+ * emit.c knows what. */
+static bool whole_gather(const struct qp *qp, struct emit *e, const struct send *s)
+{
+    const struct rddp_sge *sge = s->sge;
+    struct mr *mr = NULL;
+    uint8_t *at;
+
+    e->volatile_data = s->flags & RDDP_SEND_INLINE;
+    e->may_change = false;
+    e->spans = s->length != 0;
+    if (!s->length)
+        return true;
+    if (e->volatile_data) {
+        at = s->inlined;
+    } else {
+        if (sge->length != s->length ||
+            mr_check(qp->attr.mrs, qp->attr.pd, sge->lkey, sge->addr, s->length, 0, &at, &mr) || is_of_other(qp, mr) ||
+            mr_is_on_demand(mr))
+            return false;
+        e->may_change = !(mr->access & RDDP_ACCESS_STABLE);
+    }
+    e->region[0] = mr;
+    e->span[0] = (struct span){at, s->length};
+    return true;
+}
+
+bool whole_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
+{
+    struct send *s = sq_at(qp, qp->sq.next);
+
+    if (!leaves_whole(qp, s, tagged_max, untagged_max) || !whole_gather(qp, e, s))
+        return false;
+    e->seg = (struct seg){.op = SEG_SEND, .flags = SEG_LAST, .length = s->length};
+    if (s->opcode == RDDP_WR_RDMA_WRITE) {
+        e->seg.op = SEG_WRITE;
+        e->seg.key = s->remote_key;
+        e->seg.offset = s->remote_offset;
+    } else {
+        e->seg.flags |= s->flags & RDDP_SEND_SOLICITED ? SEG_SOLICITED : 0;
+        e->seg.msg = qp->tx_send_msg++;
+    }
+    qp->tx_octets += s->length;
+    s->state = SEND_QUEUED;
+    qp->sq.next++;
+    qp->cut.last = EMIT_SEND;
+    qp->answers.turn = true;
     return true;
 }
