@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* intake.c - messages that a requester receives: replies, and calls from the responder. */
+#include "rpc/clock.h"
 #include "rpc/requester_in.h"
 
 static bool forget_ghost(struct requester *r, uint32_t xid)
@@ -89,6 +90,6 @@ bool intake(struct requester *r, const struct link_done *done)
     bool good = rpcrdma_direction(done->data, done->length) == RPCRDMA_CALL ? answer_backward(r, done)
                                                                             : intake_take_reply(r, done);
 
-    silence_broken(r);
+    silence_broken(r, clock_ms());
     return good && rpc_link_repost(&r->link, done->index) == 0;
 }

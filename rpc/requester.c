@@ -28,10 +28,8 @@ static void go_down(struct requester *r)
  * front of the queue, to be sent again with the same XID and new handles (RFC 8166 4.5.5). */
 static void requester_lose(struct requester *r)
 {
-    if (r->state == STATE_UP) {
+    if (r->state == STATE_UP)
         r->stats.lost++;
-        silence_ended(r);
-    }
     go_down(r);
     while (r->sent.last) {
         struct request *q = r->sent.last;
@@ -104,6 +102,8 @@ static bool requester_take_events(struct requester *r)
             established(r, event);
         } else if (event->type != RDDP_EVENT_CONNECT_REQUEST) {
             r->error = event->status ? event->status : -ECONNRESET;
+            if (event->type == RDDP_EVENT_DISCONNECTED && event->status == -ETIMEDOUT)
+                silence_unacknowledged(r);
             /* The event must be acknowledged before its queue pair is destroyed. */
             rddp_ack_event(event);
             requester_lose(r);
@@ -124,6 +124,8 @@ static int requester_take_completions(struct requester *r)
         struct link_done done = {.wc = wc[i]};
 
         rpc_link_identify(&done);
+        if (wc[i].status == RDDP_WC_RETRY_EXC_ERR)
+            silence_unacknowledged(r);
         if (rpc_link_take(&r->link, &done) != 0 || (done.kind == LINK_RECEIVE && !intake(r, &done))) {
             requester_lose(r);
             break;

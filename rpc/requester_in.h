@@ -37,7 +37,7 @@ struct silence {
     uint64_t nudge_ms; /* when to send the next nudge, if is_nudged() */
     unsigned nudge_gap_ms;
     bool answered;    /* on this connection */
-    bool may_be_busy; /* nudges were sent on a connection that ended, and no message has come since */
+    bool may_be_busy; /* a connection ended since nothing was acknowledged; no message has come soon enough since */
     uint64_t mute_ms; /* when calls began to wait without a message, across connections; 0: none wait */
     bool is_mute;     /* the silence was logged */
 };
@@ -92,10 +92,11 @@ void requester_end(struct requester *r, struct request *q, enum request_status s
  * closed. */
 bool requester_take_back(struct requester *r, struct request *q);
 
-/* In silence.c: a connection was established; a message was received on it; it was lost. */
+/* In silence.c: a connection was established; a message was received on it; nothing was acknowledged after all retries.
+ */
 void silence_begin(struct requester *r);
-void silence_broken(struct requester *r);
-void silence_ended(struct requester *r);
+void silence_broken(struct requester *r, uint64_t now);
+void silence_unacknowledged(struct requester *r);
 /* Call after each step of a connection. Returns false if the connection must be closed. */
 bool silence_bearable(struct requester *r, uint64_t now);
 /* When to call silence_bearable() next, in ms. */

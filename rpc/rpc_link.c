@@ -231,11 +231,12 @@ int rpc_link_rdma(struct rpc_link *link, enum rddp_wr_opcode opcode, const struc
 
 int rpc_link_nudge(struct rpc_link *link)
 {
-    struct rddp_sge nothing = {(uintptr_t)link->buffer, 0, rddp_mr_key(link->mr)};
+    struct rddp_sge nothing = {0};
     int error;
 
     if (!link->queue_left)
         return 0;
+    nothing.lkey = rddp_mr_key(link->mr);
     error = rpc_link_rdma(link, RDDP_WR_RDMA_WRITE, &nothing, 0, 0, NULL);
     return error ? error : rpc_link_flush(link);
 }

@@ -3,7 +3,11 @@
  * reconnects. */
 #include "rpc/requester_in.h"
 
-enum { NUDGE_FIRST_MS = 100, NUDGE_MAX_MS = 3200 };
+enum {
+    NUDGE_FIRST_MS = 100,
+    NUDGE_MAX_MS = 3200,
+    RETRIES_MS = 4000, /* RoCE gives a connection up that acknowledges nothing for a little longer than this */
+};
 
 /* --- the log ----------------------------------------------------------------------------------------------------- */
 
@@ -53,25 +57,27 @@ void silence_begin(struct requester *r)
     r->silence.answered = false;
 }
 
-void silence_ended(struct requester *r)
+void silence_unacknowledged(struct requester *r)
 {
-    if (r->silence.quiet_ms && r->silence.nudge_gap_ms > NUDGE_FIRST_MS)
-        r->silence.may_be_busy = true;
+    r->silence.may_be_busy = true;
 }
 
-void silence_broken(struct requester *r)
+/* Who answers later than that was busy, and will be again. */
+void silence_broken(struct requester *r, uint64_t now)
 {
+    if (!r->silence.quiet_ms || now - r->silence.quiet_ms < RETRIES_MS)
+        r->silence.may_be_busy = false;
     r->silence.quiet_ms = 0;
     r->silence.answered = true;
-    r->silence.may_be_busy = false;
     report_life(r);
 }
 
 /* Linux's siw may leave a message that arrives right behind its MPA Reply unread until more data arrives. An RDMA Write
  * of no octets provides that data and has no effect (RFC 5040 5.1). Over RoCE the peer acknowledges it, as long as its
  * queue pair exists: nothing else tells that its process was killed after it had acknowledged a call. But one whose
- * only thread executes a call acknowledges nothing, either: it has the next connection to itself until it answers, or a
- * call that takes longer than all retries would be sent, and executed, again without end. */
+ * only thread executes a call acknowledges nothing, either. Who has once let all retries pass has the next connections
+ * to itself, until it answers in less time than that, or a call that takes longer would be sent, and executed, again
+ * without end. */
 static bool is_nudged(const struct requester *r)
 {
     if (r->attr.wire.wire == RDDP_WIRE_ROCE)

@@ -431,9 +431,8 @@ static uint32_t ask_nothing(struct liar *liar)
     return next_call(liar);
 }
 
-/* Who let nudges go unanswered may have one thread, which executes the call: when the call was sent again it is given
- * the time. Else one that takes longer than the retries would be executed again without end. */
-static void busy_one_is_let_alone(void **state)
+/* A connection that the server ends in order does not say that it is busy: on the next one it is nudged as before. */
+static void end_is_no_sign(void **state)
 {
     struct requester_stats stats = {0};
     struct liar liar;
@@ -449,26 +448,20 @@ static void busy_one_is_let_alone(void **state)
         requester_wait(liar.requester, 10);
     pthread_join(liar.thread, NULL);
     assert_int_equal(next_call(&liar), xid);
-    assert_int_equal(nudges_after(&liar, 400), stats.nudges);
+    assert_true(nudges_after(&liar, 400) > stats.nudges);
     grant(xid, 4);
     while (liar.e->request.state != REQUEST_DONE)
         requester_wait(liar.requester, 100);
     assert_int_equal(liar.e->request.status, REQUEST_OK);
-    assert_int_not_equal(ask_nothing(&liar), 0);
-    assert_true(nudges_after(&liar, 200) > stats.nudges);
     liar_close(&liar);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lying_replies),
-        cmocka_unit_test(never_written),
-        cmocka_unit_test(late_write),
-        cmocka_unit_test(handles_are_new),
-        cmocka_unit_test(grants_that_change),
-        cmocka_unit_test(silence_is_nudged),
-        cmocka_unit_test(busy_one_is_let_alone),
+        cmocka_unit_test(lying_replies),   cmocka_unit_test(never_written),      cmocka_unit_test(late_write),
+        cmocka_unit_test(handles_are_new), cmocka_unit_test(grants_that_change), cmocka_unit_test(silence_is_nudged),
+        cmocka_unit_test(end_is_no_sign),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
