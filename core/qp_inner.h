@@ -179,10 +179,10 @@ bool emit_is_due(const struct qp *qp);
 bool emit_choose(struct qp *qp);
 bool emit_message(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 
-/* emit.c, for packets.c: emit_has_request(): may the next request leave, or be executed? emit_add_span() adds memory of
- * a region to *e after checking that `rest` octets may be read. emit_fail_key() fails the queue pair because of an sge,
- * returns false. emit_answer() cuts the next segment of the oldest response; false: there is none, or the queue pair
- * failed. */
+/* emit.c, for packets.c and whole.c: emit_has_request(): may the next request leave, or be executed? emit_add_span()
+ * adds memory of a region to *e after checking that `rest` octets may be read. emit_fail_key() fails the queue pair
+ * because of an sge, returns false. emit_answer() cuts the next segment of the oldest response; false: there is none,
+ * or the queue pair failed. */
 bool emit_has_request(const struct qp *qp);
 enum fault emit_add_span(struct qp *qp, struct emit *e, uint64_t key, uint64_t offset, uint32_t rest, uint32_t length,
                          unsigned rights);

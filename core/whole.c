@@ -89,30 +89,19 @@ static bool leaves_whole(const struct qp *qp, const struct send *s, uint32_t tag
                                            : s->opcode == RDDP_WR_SEND && s->length <= untagged_max;
 }
 
-/* Its payload, if that is in one piece. Returns false if it is not, or if there is anything to be said of the memory:
- * emit.c knows what. */
-static bool whole_gather(const struct qp *qp, struct emit *e, const struct send *s)
+/* Its payload, if that is in one piece. Returns false if it is not, or may not be sent: emit.c knows why. */
+static bool whole_gather(struct qp *qp, struct emit *e, const struct send *s)
 {
-    const struct rddp_sge *sge = s->sge;
-    struct mr *mr = NULL;
-    uint8_t *at;
-
-    e->volatile_data = s->flags & RDDP_SEND_INLINE;
+    e->spans = 0;
     e->may_change = false;
-    e->spans = s->length != 0;
+    e->volatile_data = s->flags & RDDP_SEND_INLINE;
     if (!s->length)
         return true;
-    if (e->volatile_data) {
-        at = s->inlined;
-    } else {
-        if (sge->length != s->length ||
-            mr_check(qp->attr.mrs, qp->attr.pd, sge->lkey, sge->addr, s->length, 0, &at, &mr) || is_of_other(qp, mr) ||
-            mr_is_on_demand(mr))
-            return false;
-        e->may_change = !(mr->access & RDDP_ACCESS_STABLE);
-    }
-    e->region[0] = mr;
-    e->span[0] = (struct span){at, s->length};
+    if (!e->volatile_data)
+        return s->sge->length == s->length &&
+               !emit_add_span(qp, e, s->sge->lkey, s->sge->addr, s->length, s->length, 0);
+    e->region[0] = NULL;
+    e->span[e->spans++] = (struct span){s->inlined, s->length};
     return true;
 }
 
