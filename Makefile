@@ -56,7 +56,9 @@ mutants: ## known bugs, put in one by one: a test has to fail for each (MUTANTS:
 lint: ## layers, layout, sizes, licences, manual pages, documents, commits, clang, cppcheck, shellcheck
 	@scripts/setup.sh build lint
 	@scripts/lint.sh
-bench: all ## rates, latencies, files and NFS beside raw TCP and other programs: a table, build/bench.html
+bench: ## rates, latencies, files and NFS beside raw TCP and other programs: a table, build/bench.html
+	@scripts/setup.sh bench
+	@$(call build,main,,product bench_programs)
 	@$(call run,main,bench/run.py)
 interop: ## tshark, the kernel's TCP, and a Linux guest kernel, as the other side
 	@scripts/setup.sh interop
