@@ -10,6 +10,7 @@ CMAKE_FLAGS ?=
 MUTANTS ?=
 RUNS ?= 50
 LOAD ?= 8
+FROM ?=
 
 # $(call build,NAME,FLAGS,TARGETS) leaves a build in $(BUILD)/NAME, with the tests unless TARGETS are named; $(call
 # run,NAME,PROGRAM) tells a program where it is.
@@ -17,12 +18,20 @@ build = scripts/setup.sh build $(if $3,,check) && { ! command -v ninja >/dev/nul
     cmake -S . -B $(BUILD)/$1 -DCMAKE_INSTALL_PREFIX=$(PREFIX) $2 $(CMAKE_FLAGS) --log-level=NOTICE && \
     MAKEFLAGS=--no-print-directory cmake --build $(BUILD)/$1 -j $(JOBS) $(addprefix --target ,$3)
 run = RDDP_SOURCE_DIR=$(CURDIR) RDDP_BUILD_DIR=$(abspath $(BUILD)/$1) RDDP_TOOL=$(abspath $(BUILD)/$1)/rddp $2
+# $(call main,TARGETS) leaves the ordinary build in $(BUILD)/main, $(call fast,TARGETS) one in $(BUILD)/fast that is optimised
+# by what $(BUILD)/record did at work; $(call from,NAME) is what FROM says, or NAME.
+main = $(call build,main,,$1)
+from = $(or $(filter main fast,$(FROM)),$(if $(FROM),$(error FROM is main or fast, not $(FROM)),$1))
+fast = $(call build,record,-DRDDP_PROFILE=record,product) && scripts/profile.sh $(BUILD)/record $(BUILD)/fast && \
+    $(call build,fast,-DRDDP_PROFILE=use,$1)
 # $(call test,NAME,PLACES) has two places for each job, and three with sanitizers, where every test takes two: see
 # tests/programs.cmake.
 test = scripts/check.sh $(BUILD)/$1 -j $(shell expr $(or $2,2) \* $(JOBS))
 
 all: ## the library and the command, into build/main
-	@$(call build,main,,product)
+	@$(call main,product)
+fast: ## the same, optimised by a profile of itself, so that small messages cost less (gcc), into build/fast
+	@$(call fast,product)
 static: ## the command alone, with every library inside, into build/static: to carry to another machine
 	@$(call build,static,-DRDDP_STATIC=ON -DRDDP_TESTS=OFF,rddp_tool)
 help: ## this list
@@ -36,6 +45,11 @@ tests: ## all that is tested, and the programs that test it, but run none
 check: ## every test that needs no guest kernel
 	@$(call build,main)
 	@$(call test,main) -LE 'kernel|cross'
+check-fast: ## the demonstration by what `make fast` builds, and what a message costs with it
+	@scripts/setup.sh demo fast
+	@$(call fast,product bench_instructions)
+	@$(call run,fast,scripts/demo.sh)
+	@$(call run,fast,tests/instructions.sh) || [ $$? = 77 ]
 check-again: ## the tests of `make check` RUNS times beside LOAD processes that compute, until one fails
 	@$(call build,main)
 	@scripts/again.sh $(BUILD)/main $(RUNS) $(LOAD)
@@ -56,10 +70,10 @@ mutants: ## known bugs, put in one by one: a test has to fail for each (MUTANTS:
 lint: ## layers, layout, sizes, licences, manual pages, documents, commits, clang, cppcheck, shellcheck
 	@scripts/setup.sh build lint
 	@scripts/lint.sh
-bench: ## rates, latencies, files and NFS beside raw TCP and other programs: a table, build/bench.html
+bench: ## rates, latencies, files and NFS beside raw TCP and other programs: a table, build/bench.html (of FROM=fast)
 	@scripts/setup.sh bench
-	@$(call build,main,,product bench_programs)
-	@$(call run,main,bench/run.py)
+	@$(call $(call from,fast),product bench_programs)
+	@$(call run,$(call from,fast),bench/run.py)
 interop: ## tshark, the kernel's TCP, and a Linux guest kernel, as the other side
 	@scripts/setup.sh interop
 	@$(call build,main)
@@ -82,10 +96,11 @@ coverage: ## which lines the tests run, as text and HTML
 	@scripts/setup.sh coverage
 	@$(call build,coverage,-DRDDP_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug)
 	@$(call run,coverage,scripts/coverage.sh)
-install: all ## libraries, headers, command, manual pages and examples, to PREFIX
-	@cmake --install $(BUILD)/main
+install: ## libraries, headers, command, manual pages and examples, to PREFIX (of FROM=main)
+	@$(call $(call from,main),product)
+	@cmake --install $(BUILD)/$(call from,main)
 	@[ -n "$(DESTDIR)" ] || [ ! -w /etc ] || ldconfig
 clean: ## remove build/
 	rm -rf $(BUILD)
 comma := ,
-.PHONY: all static help demo tests check check-again san tsan fuzz mutants lint bench interop cross soak soak-nfs format coverage install clean
+.PHONY: all fast static help demo tests check check-fast check-again san tsan fuzz mutants lint bench interop cross soak soak-nfs format coverage install clean

@@ -14,6 +14,7 @@ declare -A packages=(
         ibverbs-utils rdmacm-utils perftest libfabric-bin python3-pyverbs iperf3 netcat-openbsd"
     [interop]="clang libbpf-dev + openmpi-bin libopenmpi-dev qperf dapl2-utils ucx-utils valgrind
         g++ mpich libmpich-dev libgloo-dev libhiredis-dev librpma-dev"
+    [fast]="gcc + valgrind"
     [cross]="gcc-aarch64-linux-gnu gcc-s390x-linux-gnu qemu-user-static +"
     [ci]="git ccache debootstrap + tgt libiscsi-bin qemu-utils qemu-block-extra ceph-mon ceph-osd ceph-common"
     [bench]="python3 + iproute2 valgrind iperf3 qperf ucx-utils libfabric-bin rsync curl liblwip-dev libnfs-dev
