@@ -36,12 +36,15 @@ static bool sleep_for(struct rddp_context *context, int timeout_ms)
     bool came, rang = false;
 
     for (uint32_t i = 0; i < context->loops; i++) {
+        reactor_expect_sleeper(&context->loop[i].reactor);
         rang |= batch_sleep(&context->loop[i]);
         loop_lock_and_rouse(&context->loop[i]);
     }
     came = sleep_at_loops(context, rang ? 0 : timeout_ms);
-    for (uint32_t i = 0; i < context->loops; i++)
+    for (uint32_t i = 0; i < context->loops; i++) {
         batch_wake_up(&context->loop[i]);
+        reactor_end_sleeper(&context->loop[i].reactor);
+    }
     return came;
 }
 
@@ -102,6 +105,7 @@ int rddp_progress_fd(const struct rddp_context *context)
     if (!descriptors_are_ours() && context_close_down(known))
         return -EBADF;
     if (!atomic_exchange(&known->is_fd_known, true)) {
+        reactor_expect_sleeper(&known->loop->reactor);
         batch_sleep(known->loop);
         loop_lock_and_rouse(known->loop);
     }

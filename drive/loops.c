@@ -15,6 +15,8 @@ static int init_loop(struct rddp_context *context, struct loop *loop)
     int error = loop_init(loop, context);
 
     batch_init(loop);
+    if (context->manual)
+        reactor_attend(&loop->reactor, true); /* who polls sees to the timers, and who sleeps is counted */
     return error;
 }
 

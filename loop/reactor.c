@@ -129,13 +129,33 @@ bool reactor_has_due(const struct reactor *reactor)
     return atomic_load_explicit(&reactor->first_us, memory_order_relaxed) <= reactor_now_us();
 }
 
+static void decide_attended(struct reactor *reactor)
+{
+    reactor->is_attended = reactor->has_attendant && !reactor->sleepers;
+    arm(reactor);
+}
+
 void reactor_attend(struct reactor *reactor, bool attended)
 {
-    if (reactor->is_attended == attended)
-        return;
     pthread_mutex_lock(&reactor->timer_lock);
-    reactor->is_attended = attended;
-    arm(reactor);
+    reactor->has_attendant = attended;
+    decide_attended(reactor);
+    pthread_mutex_unlock(&reactor->timer_lock);
+}
+
+void reactor_expect_sleeper(struct reactor *reactor)
+{
+    pthread_mutex_lock(&reactor->timer_lock);
+    reactor->sleepers++;
+    decide_attended(reactor);
+    pthread_mutex_unlock(&reactor->timer_lock);
+}
+
+void reactor_end_sleeper(struct reactor *reactor)
+{
+    pthread_mutex_lock(&reactor->timer_lock);
+    reactor->sleepers--;
+    decide_attended(reactor);
     pthread_mutex_unlock(&reactor->timer_lock);
 }
 
@@ -428,7 +448,7 @@ void reactor_leave(struct reactor *reactor)
     close_descriptor(reactor, &reactor->timer_fd);
     reactor->at = reactor->count = 0;
     reactor->shut_out = NULL;
-    reactor->is_attended = false;
+    reactor->is_attended = reactor->has_attendant = false;
     reactor->armed_us = UINT64_MAX;
 }
 

@@ -43,7 +43,9 @@ struct reactor {
     struct timers timers;
     uint64_t armed_us;         /* when timer_fd expires: not later than the earliest timer, unless attended to */
     _Atomic uint64_t first_us; /* when the earliest is due, or earlier */
-    _Atomic bool is_attended;  /* see reactor_attend() */
+    _Atomic bool is_attended;  /* see reactor_attend(): it was called with this, ... */
+    bool has_attendant;
+    unsigned sleepers; /* ... and none of these is there. Guarded by timer_lock, as the one before */
     struct watch timer_watch;
 };
 
@@ -99,6 +101,12 @@ void reactor_forget_timer(struct reactor *reactor, struct timer *timer);
  * them, and nothing that sleeps wakes for them. Each expiry of a descriptor interrupts a processor, which costs some
  * microseconds, and ten times as many on a virtual one. */
 void reactor_attend(struct reactor *reactor, bool attended);
+
+/* Whoever sleeps at the descriptors wakes for timers as well: from the first call on the descriptors show them, until
+ * the second one takes it back. Of several sleepers the last one decides. */
+void reactor_expect_sleeper(struct reactor *reactor);
+void reactor_end_sleeper(struct reactor *reactor);
+
 bool reactor_has_due(const struct reactor *reactor);
 
 /* Waits until something is ready or a timer is due, and processes nothing: needs no lock. Returns false after the

@@ -355,6 +355,38 @@ static void test_attended(void **state)
     reactor_fini(&reactor);
 }
 
+/* Whoever sleeps wakes for a timer that is attended to otherwise, whichever of both came first, and until the last
+ * sleeper has gone. */
+static void test_attended_but_for_sleepers(void **state)
+{
+    static const _Atomic uint32_t no_waiters = 0;
+    const struct busy none[2] = {{.called = 0}};
+    struct late late = {.timer.fire = look_who_was_first, .busy = none};
+    struct reactor reactor;
+
+    (void)state;
+    assert_int_equal(reactor_init(&reactor), 0);
+    assert_int_equal(reactor_add_timer(&reactor, &late.timer), 0);
+    reactor_attend(&reactor, true);
+    reactor_set_timer(&reactor, &late.timer, reactor_now_us() + 2000);
+    reactor_expect_sleeper(&reactor);
+    reactor_expect_sleeper(&reactor);
+    reactor_end_sleeper(&reactor);
+    assert_true(reactor_sleep(&reactor, 5000));
+    assert_int_equal(reactor_run(&reactor, &no_waiters), 1);
+    reactor_set_timer(&reactor, &late.timer, reactor_now_us() + 2000);
+    assert_true(reactor_sleep(&reactor, 5000));
+    assert_int_equal(reactor_run(&reactor, &no_waiters), 1);
+    reactor_end_sleeper(&reactor);
+    late.fired = false;
+    reactor_set_timer(&reactor, &late.timer, reactor_now_us() + 2000);
+    assert_false(reactor_sleep(&reactor, 10));
+    assert_int_equal(reactor_run(&reactor, &no_waiters), 1);
+    assert_true(late.fired);
+    reactor_forget_timer(&reactor, &late.timer);
+    reactor_fini(&reactor);
+}
+
 /* As many descriptors are ready in each round as it takes at most: timers that are attended to have their turn. */
 static void test_attended_beside_many(void **state)
 {
@@ -454,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_renewed),
         cmocka_unit_test(test_after_a_loss),
         cmocka_unit_test(test_attended),
+        cmocka_unit_test(test_attended_but_for_sleepers),
         cmocka_unit_test(test_attended_beside_many),
     };
 
