@@ -124,9 +124,12 @@ static uint32_t raw_packet(void)
 
 static void side_open(struct roce_side *side, enum rddp_wire wire, bool passive)
 {
+    struct rddp_context_attr options;
     struct rddp_qp_attr attr;
 
-    *side = (struct roce_side){.context = rddp_open(NULL), .peer = &board->name[!passive]};
+    rddp_context_attr_init(&options);
+    options.manual_progress = true; /* two that poll leave no processor for other threads */
+    *side = (struct roce_side){.context = rddp_open(&options), .peer = &board->name[!passive]};
     side->pd = rddp_alloc_pd(side->context);
     side->cq = rddp_create_cq(side->context, CQ_DEPTH, NULL, NULL);
     side->events = rddp_create_event_channel(side->context);
