@@ -101,13 +101,12 @@ void reactor_forget_timer(struct reactor *reactor, struct timer *timer);
  * them, and nothing that sleeps wakes for them. Each expiry of a descriptor interrupts a processor, which costs some
  * microseconds, and ten times as many on a virtual one. */
 void reactor_attend(struct reactor *reactor, bool attended);
+bool reactor_has_due(const struct reactor *reactor);
 
 /* Whoever sleeps at the descriptors wakes for timers as well: from the first call on the descriptors show them, until
  * the second one takes it back. Of several sleepers the last one decides. */
 void reactor_expect_sleeper(struct reactor *reactor);
 void reactor_end_sleeper(struct reactor *reactor);
-
-bool reactor_has_due(const struct reactor *reactor);
 
 /* Waits until something is ready or a timer is due, and processes nothing: needs no lock. Returns false after the
  * time-out or a signal. It also ends when the program closes the descriptors: is_cut. */

@@ -323,19 +323,27 @@ static void expect_both_to_work(struct reactor *reactor, struct late *late, stru
     }
 }
 
+/* A reactor whose timers are attended to, and one of them. */
+static void open_attended(struct reactor *reactor, struct late *late)
+{
+    static const struct busy none[2];
+
+    *late = (struct late){.timer.fire = look_who_was_first, .busy = none};
+    assert_int_equal(reactor_init(reactor), 0);
+    assert_int_equal(reactor_add_timer(reactor, &late->timer), 0);
+    reactor_attend(reactor, true);
+}
+
 /* While timers are attended to, none wakes a sleeper, and each fires in the first round that comes; then they wake
  * again, those that were set meanwhile, too. */
 static void test_attended(void **state)
 {
     static const _Atomic uint32_t no_waiters = 0;
-    const struct busy none[2] = {{.called = 0}};
-    struct late late = {.timer.fire = look_who_was_first, .busy = none};
     struct reactor reactor;
+    struct late late;
 
     (void)state;
-    assert_int_equal(reactor_init(&reactor), 0);
-    assert_int_equal(reactor_add_timer(&reactor, &late.timer), 0);
-    reactor_attend(&reactor, true);
+    open_attended(&reactor, &late);
     assert_false(reactor_has_due(&reactor));
     reactor_set_timer(&reactor, &late.timer, reactor_now_us() + 2000);
     assert_false(reactor_has_due(&reactor));
@@ -360,14 +368,11 @@ static void test_attended(void **state)
 static void test_attended_but_for_sleepers(void **state)
 {
     static const _Atomic uint32_t no_waiters = 0;
-    const struct busy none[2] = {{.called = 0}};
-    struct late late = {.timer.fire = look_who_was_first, .busy = none};
     struct reactor reactor;
+    struct late late;
 
     (void)state;
-    assert_int_equal(reactor_init(&reactor), 0);
-    assert_int_equal(reactor_add_timer(&reactor, &late.timer), 0);
-    reactor_attend(&reactor, true);
+    open_attended(&reactor, &late);
     reactor_set_timer(&reactor, &late.timer, reactor_now_us() + 2000);
     reactor_expect_sleeper(&reactor);
     reactor_expect_sleeper(&reactor);
