@@ -79,8 +79,11 @@ static bool endpoint_link_send_all(struct endpoint *endpoint, enum endpoint_role
             endpoint->blocked = true;
             atomic_store_explicit(&endpoint->loop->asking.turn_over, true, memory_order_relaxed);
             break;
-        } else if (endpoint->blocked || !transfer_send(endpoint, now_us)) {
+        } else if (endpoint->blocked) {
             /* A full link reports when it is writable. Trying before would only delay whoever empties it. */
+            break;
+        } else if (!transfer_send(endpoint, now_us)) {
+            *wanted = conn_wants(conn, now_us); /* the connection may have ended without a word */
             break;
         }
     }

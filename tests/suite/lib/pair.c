@@ -248,6 +248,8 @@ struct rddp_wire_attr pair_wire(const struct row *row, bool server)
     wire.first_delay_ms = 0;
     if (ONLY_THREADS) /* everything is slow then */
         wire.close_timeout_ms = PAIR_WAIT_MS / 2;
+    if (row->silent) /* the peer learns that the connection has ended at once, or the test fails */
+        wire.close_timeout_ms = 2 * PAIR_WAIT_MS;
     if (udp_port_pid != getpid()) { /* a child has its own */
         udp_port = free_udp_port();
         udp_port_pid = getpid();
