@@ -346,7 +346,7 @@ static bool has_unshown(const struct reactor *reactor)
  * for a processor. */
 static void put_timers_last(struct reactor *reactor)
 {
-    for (int i = 0; i + 1 < reactor->count; i++) {
+    for (int i = 0; i < reactor->count; i++) {
         if (reactor->event[i].data.ptr == &reactor->timer_watch) {
             struct epoll_event timers = reactor->event[i];
 
