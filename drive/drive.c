@@ -2,6 +2,7 @@
 /* drive.c - rddp_progress(): the application does the work of a context itself; and what it does while it waits. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 
 #include "endpoint/objects.h"
 #include "loop/descriptors.h"
@@ -29,23 +30,50 @@ static bool sleep_at_loops(struct rddp_context *context, int timeout_ms)
     return true;
 }
 
-/* What the deferred doorbells send is often complete at once, and no descriptor tells. So the caller sleeps only if
- * there were none. */
-static bool sleep_for(struct rddp_context *context, int timeout_ms)
+/* Also of a thread that is cancelled as it sleeps. */
+static void end_sleep(void *of)
 {
-    bool came, rang = false;
+    struct rddp_context *context = of;
+
+    for (uint32_t i = 0; i < context->loops; i++) {
+        batch_wake_up(&context->loop[i]);
+        reactor_end_sleeper(&context->loop[i].reactor);
+    }
+}
+
+/* What the deferred doorbells send is often complete at once, and no descriptor tells. Returns whether there were some.
+ */
+static bool begin_sleep(struct rddp_context *context)
+{
+    bool rang = false;
 
     for (uint32_t i = 0; i < context->loops; i++) {
         reactor_expect_sleeper(&context->loop[i].reactor);
         rang |= batch_sleep(&context->loop[i]);
         loop_lock_and_rouse(&context->loop[i]);
     }
-    came = sleep_at_loops(context, rang ? 0 : timeout_ms);
-    for (uint32_t i = 0; i < context->loops; i++) {
-        batch_wake_up(&context->loop[i]);
-        reactor_end_sleeper(&context->loop[i].reactor);
-    }
-    return came;
+    return rang;
+}
+
+struct nap {
+    struct rddp_context *context;
+    int timeout_ms;
+    bool came;
+};
+
+static void nap_counted(struct nap *nap)
+{
+    pthread_cleanup_push(end_sleep, nap->context);
+    nap->came = sleep_at_loops(nap->context, nap->timeout_ms);
+    pthread_cleanup_pop(true);
+}
+
+static bool sleep_for(struct rddp_context *context, int timeout_ms)
+{
+    struct nap nap = {context, begin_sleep(context) ? 0 : timeout_ms, false};
+
+    nap_counted(&nap);
+    return nap.came;
 }
 
 static bool is_context_closed(struct rddp_context *context)
