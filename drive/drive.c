@@ -55,6 +55,7 @@ static bool begin_sleep(struct rddp_context *context)
     return rang;
 }
 
+/* In memory: a variable in a register may be lost where pthread_cleanup_push() returns twice. */
 struct nap {
     struct rddp_context *context;
     int timeout_ms;
