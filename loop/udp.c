@@ -72,11 +72,12 @@ static struct udp_facts facts_of(const struct udp *u, struct msghdr *m, uint32_t
     return facts;
 }
 
-/* Do packets that failed to arrive cause this error, and not the socket itself? */
+/* Do packets that failed to arrive cause this error, and not the socket itself? All that Linux makes of ICMP. */
 static bool is_of_the_path(int error)
 {
     return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH || error == EMSGSIZE ||
-           error == EPROTO || error == EACCES;
+           error == EPROTO || error == EACCES || error == ENOPROTOOPT || error == EHOSTDOWN || error == ENONET ||
+           error == EOPNOTSUPP;
 }
 
 /* Nothing can be sent to port 0. */

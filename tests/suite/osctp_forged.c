@@ -44,10 +44,10 @@ static uint16_t sum(const uint8_t *p, size_t n)
     return (uint16_t) ~(sum + (sum >> 16));
 }
 
-/* Sends "port unreachable" that quotes a UDP packet from this port to `to`, and `n` octets of SCTP. */
-static void send_icmp(int raw, uint16_t from, const uint8_t *sctp, uint32_t n)
+/* Sends "destination unreachable" that quotes a UDP packet from this port to `to`, and `n` octets of SCTP. */
+static void send_icmp(int raw, uint8_t code, uint16_t from, const uint8_t *sctp, uint32_t n)
 {
-    uint8_t p[8 + 20 + 8 + QUOTE_MAX] = {ICMP_DEST_UNREACH, ICMP_PORT_UNREACH};
+    uint8_t p[8 + 20 + 8 + QUOTE_MAX] = {ICMP_DEST_UNREACH, code};
     uint8_t *ip = p + 8, *udp = ip + 20;
     struct sockaddr_in here = loopback(0);
     size_t octets = 8 + 20 + 8 + n;
@@ -62,9 +62,10 @@ static void send_icmp(int raw, uint16_t from, const uint8_t *sctp, uint32_t n)
     assert_int_equal(sendto(raw, p, octets, 0, (const struct sockaddr *)&here, sizeof(here)), octets);
 }
 
-/* Our end believes nothing of it. It may send its INIT again meanwhile. */
+/* Our end believes nothing of it, and has taken what the socket had to say. It may send its INIT again meanwhile. */
 static void expect_no_news(struct sctp_assoc *assoc)
 {
+    struct pollfd error = {.fd = ours->fd};
     struct sctp_news news;
 
     for (unsigned i = 0; i < 10; i++) {
@@ -72,6 +73,7 @@ static void expect_no_news(struct sctp_assoc *assoc)
         osctp.drive(ours);
     }
     assert_false(osctp.next(assoc, &news));
+    assert_int_equal(poll(&error, 1, 0), 0);
 }
 
 /* RFC 9260 10: only who has seen our INIT can know its tag. The peer here is mute: nothing but ICMP answers. */
@@ -99,18 +101,24 @@ static void icmp(void **state)
     length = sizeof(here);
     assert_int_equal(getsockname(ours->fd, (struct sockaddr *)&here, &length), 0);
     for (uint32_t n = 0; n < 20; n++) {
-        send_icmp(raw, ntohs(here.sin_port), init, n);
+        send_icmp(raw, ICMP_PORT_UNREACH, ntohs(here.sin_port), init, n);
         expect_no_news(assoc);
     }
     for (uint32_t at = 0; at < 20; at++) { /* all but the checksum, the flags and the length */
         if ((at >= 8 && at < 12) || (at > 12 && at < 16))
             continue;
         init[at] ^= 1;
-        send_icmp(raw, ntohs(here.sin_port), init, 20);
+        send_icmp(raw, ICMP_PORT_UNREACH, ntohs(here.sin_port), init, 20);
         expect_no_news(assoc);
         init[at] ^= 1;
     }
-    send_icmp(raw, ntohs(here.sin_port), init, 20);
+    for (uint8_t code = 0; code <= NR_ICMP_UNREACH; code++) {
+        if (code == ICMP_PORT_UNREACH || code == ICMP_FRAG_NEEDED) /* that would change the route for all here */
+            continue;
+        send_icmp(raw, code, ntohs(here.sin_port), init, 20);
+        expect_no_news(assoc);
+    }
+    send_icmp(raw, ICMP_PORT_UNREACH, ntohs(here.sin_port), init, 20);
     for (uint64_t end = reactor_now_us() + PATIENCE_US; !osctp.next(assoc, &news);) {
         assert_true(reactor_now_us() < end);
         osctp.drive(ours);
