@@ -80,6 +80,7 @@ static void open_objects(struct end *end, struct rddp_context *context, uint32_t
 
     rddp_context_attr_init(&attr);
     attr.loops = loops;
+    attr.manual_progress = !loops;
     end->context = context ? context : rddp_open(&attr);
     if (!end->context)
         ends_fail("rddp_open", 0);
@@ -131,7 +132,7 @@ _Noreturn static void accept_all(int from, int to, void (*answer)(struct end *))
     struct rddp_wire_attr wire;
     struct memory_name name;
     struct rddp_event *event;
-    struct end end = {0};
+    struct end end = {.every = 1};
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     open_objects(&end, NULL, 1);
@@ -193,7 +194,7 @@ void ends_open(struct end *end, const struct ends_peer *peer, struct rddp_contex
     struct rddp_event *event;
     int error;
 
-    *end = (struct end){.peer_at = peer->at, .peer_key = peer->key};
+    *end = (struct end){.peer_at = peer->at, .peer_key = peer->key, .every = 1};
     open_objects(end, context, loops);
     end->qp = make_qp(end);
     rddp_conn_attr_init(&attr);
@@ -239,7 +240,8 @@ void ends_write(struct end *end, uint32_t n, uint32_t length)
             .sg_list = &sge,
             .num_sge = 1,
             .opcode = RDDP_WR_RDMA_WRITE,
-            .send_flags = RDDP_SEND_SIGNALED | (length <= INLINE ? RDDP_SEND_INLINE : 0),
+            .send_flags =
+                (++end->posted % end->every ? 0 : RDDP_SEND_SIGNALED) | (length <= INLINE ? RDDP_SEND_INLINE : 0),
             .remote_addr = end->peer_at,
             .rkey = end->peer_key,
         };
@@ -263,12 +265,12 @@ int ends_poll(struct end *end, int n)
 
 uint64_t ends_write_for(struct end *end, uint32_t list, uint32_t length, double seconds)
 {
-    uint64_t end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9), posted = 0, done = 0;
+    uint64_t end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9), done = 0;
 
     while (ends_now_ns() < end_ns) {
-        for (; posted - done + list <= ENDS_UNDER_WAY; posted += list)
+        while (end->posted - done + list <= ENDS_UNDER_WAY)
             ends_write(end, list, length);
-        done += (uint64_t)ends_poll(end, LIST);
+        done += (uint64_t)ends_poll(end, LIST) * end->every;
     }
     return done;
 }

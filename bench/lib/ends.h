@@ -23,6 +23,8 @@ struct end {
     uint8_t *memory;   /* ENDS_OCTETS octets */
     uint64_t peer_at;  /* address of the other process's memory */
     uint32_t peer_key; /* key of that memory */
+    uint32_t every;    /* one Write of as many is signalled: 1 until it is changed */
+    uint64_t posted;   /* Writes */
 };
 
 /* The other process. */
@@ -39,7 +41,7 @@ struct ends_peer {
 void ends_start(struct ends_peer *peer, void (*answer)(struct end *end));
 void ends_stop(struct ends_peer *peer);
 
-/* Connects. If `context` is NULL, opens one with `loops` event loops. */
+/* Connects. If `context` is NULL, opens one with `loops` event loops; 0: without a thread. */
 void ends_open(struct end *end, const struct ends_peer *peer, struct rddp_context *context, uint32_t loops);
 void ends_tell(const struct end *end, const struct ends_peer *peer);
 void ends_close(struct end *end, bool context_too);
@@ -49,7 +51,7 @@ void ends_write(struct end *end, uint32_t n, uint32_t length);
 /* Takes up to `n` completions (at most 64) and returns their number. */
 int ends_poll(struct end *end, int n);
 /* Posts such lists for `seconds`, as long as no more than ENDS_UNDER_WAY Writes are under way, and takes their
- * completions. Returns how many there were. */
+ * completions. Returns how many Writes were complete. */
 uint64_t ends_write_for(struct end *end, uint32_t list, uint32_t length, double seconds);
 
 /* Parses NAME [ROUNDS [SECONDS]]: 1 to ENDS_ROUNDS_MAX rounds (default 5) of SECONDS (default 1) each. Ends the program
