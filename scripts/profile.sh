@@ -16,7 +16,7 @@ is_older() { [ "$1" -ot "$stamp" ]; }
 
 find "$record" "$use" \( -name '*.gcda' -o -path "$use/*" -name '*.o' \) -delete
 work() { # PERF-OPTION...
-    timeout --foreground 120 "$record/rddp" perf --loopback -t 0.3 "$@" >"$record/profile.log" 2>&1 || {
+    timeout --foreground 120 "$record/rddp" perf --loopback "$@" >"$record/profile.log" 2>&1 || {
         cat "$record/profile.log"
         echo "profile: rddp perf $* failed" >&2
         exit 1
@@ -25,9 +25,10 @@ work() { # PERF-OPTION...
 echo "profile: rddp perf works for half a minute" >&2
 for wire in iwarp roce; do
     grep -q "^RDDP_WITHOUT:STRING=.*$wire" "$record/CMakeCache.txt" && continue
-    work --wire "$wire" --lat -s 8,4K write send
-    work --wire "$wire" --lat -e write send
-    work --wire "$wire" --bw -s 8,64K,1M
+    work --wire "$wire" -t 1.5 --lat -s 8,4K write send
+    work --wire "$wire" -t 0.3 --lat -e write send
+    work --wire "$wire" -t 0.02 --bw -s 8 # as many messages in lists as alone: branches are laid out for what is usual
+    work --wire "$wire" -t 0.1 --bw -s 64K,1M
 done
 (cd "$record" && find . -name '*.gcda' -print0 | xargs -0 cp --parents -t "$use")
 touch "$stamp"
