@@ -22,7 +22,8 @@ enum {
 enum udp_option {
     UDP_IN_GROUP = 1 << 0,      /* other sockets of this user may have the same port (SO_REUSEPORT) */
     UDP_BOTH_FAMILIES = 1 << 1, /* a socket of IPv6 takes IPv4, too */
-    /* DF is set, and the identification of IPv4 is 0, or the place of the packet in its batch: see udp_place() */
+    /* DF is set, and the identification of IPv4 is 0, or the place of the packet in its batch: see udp_place(). In one
+     * that is connected Linux counts it from a random number on. */
     UDP_UNFRAGMENTED = 1 << 2,
     /* Packets of IPv6 arrive that have no checksum of UDP, because they have one of their own (RFC 6935): rxe's do. */
     UDP_WITHOUT_CHECKSUM = 1 << 3,

@@ -3,6 +3,8 @@
  * gets packets meanwhile. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/ipv6.h>
 #include <net/if.h>
 #include <netinet/udp.h>
@@ -13,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "endpoint/objects.h"
+#include "roce/icrc.h"
 #include "roce/io/roce_port.h"
 #include "tests/lib/descriptors.h"
 #include "tests/suite/lib/by_hand.h"
@@ -26,7 +30,7 @@
 #define UDP_NO_CHECK6_RX 102
 #endif
 
-enum { PAIRS = ROCE_HOMES + 2, QKEY = 0x11111111, FAR = 1 << 20, MESSAGES = 32 };
+enum { PAIRS = ROCE_HOMES + 2, QKEY = 0x11111111, FAR = 1 << 20, MESSAGES = 32, SEALED = 40 };
 
 static struct hands h;
 static const char near[] = "127.0.0.1";
@@ -195,6 +199,55 @@ static void counted(void **state)
     port_of(0)->home[0].udp.dropped = 20;
     assert_int_equal(rddp_query_qp(h.end[0].qp, &info), 0);
     assert_int_equal(info.ib.dropped, 120);
+    hands_close(&h);
+}
+
+/* --- what others read of it ----------------------------------------------------------------------------------------
+ */
+
+/* Takes all that was captured. Returns how many packets of IPv4 came from this port: the ICRC of each is right for the
+ * headers that it had on the way, of which a peer of another make has to know no more. */
+static unsigned check_sealed(int fd, uint16_t port)
+{
+    enum { IP = 20, UDP = 8 };
+    uint8_t p[IP + UDP + 2048], *udp = p + IP;
+    struct sockaddr_ll from;
+    unsigned packets = 0;
+    socklen_t length = sizeof(from);
+
+    while (recvfrom(fd, p, sizeof(p), MSG_DONTWAIT, (struct sockaddr *)&from, &length) >= 0) {
+        struct icrc_path path = {.source_port = get16(udp), .destination_port = get16(udp + 2)};
+
+        length = sizeof(from);
+        if (from.sll_pkttype == PACKET_OUTGOING || p[0] != 0x45 || p[9] != IPPROTO_UDP || path.source_port != port)
+            continue;
+        memcpy(path.source, p + 12, 4);
+        memcpy(path.destination, p + 16, 4);
+        assert_true(icrc_is_exact(&path, get16(p + 4), udp + UDP, get16(udp + 4) - UDP));
+        packets++;
+    }
+    return packets;
+}
+
+/* However many have left by it: a socket that is connected counts the identifications of IPv4, which the ICRC covers,
+ * from a random number on, and our own receiver would accept that. */
+static void sealed(void **state)
+{
+    int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, htons(ETH_P_IP));
+
+    (void)state;
+    assert_true(fd >= 0);
+    hands_open(&h, RDDP_QPT_RC, near);
+    hands_make(&h);
+    hands_connect(&h);
+    for (unsigned i = 0; i < SEALED; i++)
+        write_once(0, 64);
+    assert_int_equal(port_of(0)->homes, 1);
+    assert_true(check_sealed(fd, port_of(0)->own.number) >= SEALED);
+    for (unsigned i = 0; i < SEALED; i++)
+        write_once(0, 64);
+    assert_true(check_sealed(fd, port_of(1)->own.number) >= SEALED);
+    close(fd);
     hands_close(&h);
 }
 
@@ -419,7 +472,7 @@ int main(void)
         cmocka_unit_test(wildcard),       cmocka_unit_test(not_here), cmocka_unit_test(many_addresses),
         cmocka_unit_test(options),        cmocka_unit_test(counted),  cmocka_unit_test(datagrams_beside),
         cmocka_unit_test(of_a_link),      cmocka_unit_test(closed),   cmocka_unit_test(left_to_the_parent),
-        cmocka_unit_test(from_elsewhere),
+        cmocka_unit_test(from_elsewhere), cmocka_unit_test(sealed),
     };
 
     if (!network_alone()) {
