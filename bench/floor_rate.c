@@ -207,7 +207,7 @@ _Noreturn static void poll_always(struct end *end)
         ends_poll(end, POLL);
 }
 
-/* The library's threads share the processor of the thread that opens the context, which does their work. */
+/* Without a thread of the library at the sender, which would share its processor and interrupt it. */
 static uint64_t measure_rddp(uint32_t list, double seconds)
 {
     struct ends_peer peer;
@@ -217,7 +217,7 @@ static uint64_t measure_rddp(uint32_t list, double seconds)
     path_pin(1);
     ends_start(&peer, poll_always);
     path_pin(0);
-    ends_open(&end, &peer, NULL, 1);
+    ends_open(&end, &peer, NULL, 0);
     ends_tell(&end, &peer);
     done = ends_write_for(&end, list, SIZE, seconds);
     ends_stop(&peer);
