@@ -27,9 +27,9 @@
 enum { SMALL = 8, SOURCE = 64 /* where the small ones lie */, LARGE = 1 << 20 };
 enum { UNDER_WAY = 16, SIGNAL_EVERY = 64, LIST = 32, WINDOW = 256, DEPTH = 512, CQ_DEPTH = 2048 };
 enum { WRITE_OCTETS = BTH_OCTETS + RETH_OCTETS + SMALL + ICRC_OCTETS /* of a packet */ };
-enum { RAW_AHEAD = 64, RAW_ANSWER = 16, RAW_PORT = 40791, IWARP_PORT = 40792 };
+enum { RAW_AHEAD = 64, RAW_ANSWER = 16, RAW_PORT = 40791, IWARP_PORT = 40792, RAW_PEER_PORT = 40793 };
 
-enum traffic { RAW, RAW_TRIP, RAW_PAIRS, WRITE, SEND, READ, WRITES, ONE_WRITE, TRIP, SIGNALLED_TRIP };
+enum traffic { RAW, RAW_TRIP, RAW_CONNECTED, RAW_PAIRS, WRITE, SEND, READ, WRITES, ONE_WRITE, TRIP, SIGNALLED_TRIP };
 
 static const struct roce_job {
     const char *name;
@@ -52,6 +52,10 @@ static const struct roce_job {
     {"RoCE half trip 8", TRIP, RDDP_WIRE_ROCE, SMALL, 8, MICROSECONDS},
     {"signalled", SIGNALLED_TRIP, RDDP_WIRE_ROCE, SMALL, 8, MICROSECONDS},
     {"the same", SIGNALLED_TRIP, RDDP_WIRE_ROCE, SMALL, 9, MICROSECONDS},
+    /* What no end of RoCE can have over IPv4: identifications count in a socket that is connected. */
+    {"UDP, connected", RAW_CONNECTED, RDDP_WIRE_ROCE, SMALL, -1, MICROSECONDS},
+    {"UDP, acknowledged", RAW_PAIRS, RDDP_WIRE_ROCE, WRITE_OCTETS, 13, MICROSECONDS},
+    {"signalled", SIGNALLED_TRIP, RDDP_WIRE_ROCE, SMALL, 13, MICROSECONDS},
 };
 static const char *const unit_names[] = {"GB/s", "us", "million/s"};
 
@@ -108,8 +112,6 @@ static bool is_over(uint64_t begun_ns)
 {
     return (double)(ends_now_ns() - begun_ns) >= duration_s * 1e9;
 }
-
-/* --- raw UDP ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t raw_packet(void)
 {
@@ -352,11 +354,6 @@ static void roce_active(const struct roce_job *job)
 
 /* --- rounds ------------------------------------------------------------------------------------------------------ */
 
-static bool is_raw(const struct roce_job *job)
-{
-    return job->traffic == RAW || job->traffic == RAW_TRIP || job->traffic == RAW_PAIRS;
-}
-
 /* Packets of an answer, and of what it answers on a trip: a request, and the acknowledgement that leaves with it. */
 static uint32_t batch_of_trip(const struct roce_job *job)
 {
@@ -370,9 +367,11 @@ static void raw_is_ready(void)
 
 static void run_passive(const struct roce_job *job)
 {
-    struct sockaddr_in own = roce_address_of(true, RAW_PORT);
+    struct sockaddr_in own = roce_address_of(true, RAW_PORT), peer = roce_address_of(false, RAW_PEER_PORT);
 
-    if (is_raw(job))
+    if (job->traffic == RAW_CONNECTED)
+        raw_udp_echo(&own, &peer, raw_is_ready, &board->over);
+    else if (job->traffic <= RAW_PAIRS)
         raw_udp_answer(&own, job->traffic == RAW ? RAW_ANSWER : job->octets, batch_of_trip(job), raw_is_ready,
                        &board->over);
     else
@@ -382,7 +381,7 @@ static void run_passive(const struct roce_job *job)
 
 static void run_active(const struct roce_job *job)
 {
-    struct sockaddr_in own = roce_address_of(false, 0), to = roce_address_of(true, RAW_PORT);
+    struct sockaddr_in own = roce_address_of(false, RAW_PEER_PORT), to = roce_address_of(true, RAW_PORT);
     uint32_t packets = UDP_BATCH_OCTETS / raw_packet();
     double cpu = ends_cpu_s();
 
@@ -391,7 +390,9 @@ static void run_active(const struct roce_job *job)
     if (job->traffic == RAW)
         board->value = raw_udp_batches(&own, &to, raw_packet(), packets, RAW_AHEAD, 0, duration_s) * raw_packet() *
                        packets / duration_s / 1e9;
-    else if (is_raw(job))
+    else if (job->traffic == RAW_CONNECTED)
+        board->value = duration_s / raw_udp_ping(&own, &to, job->octets, duration_s) / 2 * 1e6;
+    else if (job->traffic <= RAW_PAIRS)
         board->value = duration_s * batch_of_trip(job) /
                        raw_udp_batches(&own, &to, job->octets, batch_of_trip(job), 1, 0, duration_s) / 2 * 1e6;
     else
@@ -455,7 +456,7 @@ static void roce_report(unsigned at, size_t n)
     printf("%-20s %7.3f %-9s", job->name, median_of(results[at], n), unit_names[job->unit]);
     if (job->unit == GBPS)
         printf("  %5.2f CPU s/GB", median_of(cpus[at], n));
-    if (job->traffic > RAW_TRIP && job->wire == RDDP_WIRE_ROCE)
+    if (job->traffic > RAW_PAIRS && job->wire == RDDP_WIRE_ROCE)
         printf("  %6.0f sent again", median_of(again[at], n));
     if (job->beside >= 0)
         report_ratio(at, n);

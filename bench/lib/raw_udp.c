@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* raw_udp.c - batches of UDP, and their answers. */
+/* raw_udp.c - batches of UDP, single packets, and their answers. */
 #include "bench/lib/raw_udp.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "bench/lib/ends.h"
 #include "loop/udp.h"
 
-enum { PATIENCE_NS = 20000000 /* what was not answered by then was lost */ };
+enum {
+    PATIENCE_NS = 20000000, /* what was not answered by then was lost */
+    SINGLE = 64,            /* octets of a packet, at most */
+};
 
 static void raw_udp_open(struct udp *udp, struct udp_stage *stage, const struct sockaddr_in *own)
 {
@@ -108,4 +113,53 @@ double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *
     }
     free(source.octets);
     return (double)answered;
+}
+
+/* --- one packet a call ------------------------------------------------------------------------------------------- */
+
+static int open_connected(const struct sockaddr_in *own, const struct sockaddr_in *peer)
+{
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (const struct sockaddr *)own, sizeof(*own)) ||
+        connect(fd, (const struct sockaddr *)peer, sizeof(*peer)))
+        ends_fail("UDP", 0);
+    return fd;
+}
+
+void raw_udp_echo(const struct sockaddr_in *own, const struct sockaddr_in *peer, void (*ready)(void),
+                  const _Atomic bool *over)
+{
+    int fd = open_connected(own, peer);
+    uint8_t buffer[SINGLE];
+
+    ready();
+    while (!*over) {
+        ssize_t n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+
+        if (n > 0)
+            send(fd, buffer, (size_t)n, MSG_DONTWAIT);
+    }
+    close(fd);
+}
+
+double raw_udp_ping(const struct sockaddr_in *own, const struct sockaddr_in *peer, uint32_t octets, double seconds)
+{
+    int fd = open_connected(own, peer);
+    uint8_t buffer[SINGLE] = {0};
+    uint64_t end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9), now_ns = 0, answers = 0;
+
+    while (now_ns < end_ns) {
+        uint64_t lost_ns = ends_now_ns() + PATIENCE_NS;
+        bool came = false;
+
+        send(fd, buffer, octets, MSG_DONTWAIT);
+        do {
+            came = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT) > 0;
+            now_ns = ends_now_ns();
+        } while (!came && now_ns < lost_ns);
+        answers += came;
+    }
+    close(fd);
+    return (double)answers;
 }

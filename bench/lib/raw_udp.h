@@ -18,4 +18,10 @@ void raw_udp_answer(const struct sockaddr_in *own, uint32_t octets, uint32_t pac
 double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *to, uint32_t octets, uint32_t packets,
                        int ahead, size_t walk, double seconds);
 
+/* The same of one packet a call, by send() and recv() of sockets that are connected to each other: raw_udp_echo() until
+ * *over; raw_udp_ping() has one of `octets`, at most 64, on its way at a time. Returns how many came back. */
+void raw_udp_echo(const struct sockaddr_in *own, const struct sockaddr_in *peer, void (*ready)(void),
+                  const _Atomic bool *over);
+double raw_udp_ping(const struct sockaddr_in *own, const struct sockaddr_in *peer, uint32_t octets, double seconds);
+
 #endif
