@@ -35,7 +35,6 @@ enum {
     CONTROL = 0xc140,      /* tagged, last, both versions 1, a Write (RFC 5041 4.1, RFC 5040 4.1) */
     STAGE_SPACE = 1 << 18, /* asked of the socket at once, as rddp does */
     LOOK_NS = 5000,        /* a full socket is tried again after this: each try takes its lock */
-    POLL = 64,
 };
 static_assert((HEAD + SIZE) % 4 == 0, "an FPDU has no pad");
 
@@ -201,12 +200,6 @@ static uint64_t measure_pair(uint32_t n, double seconds)
 
 /* --- rddp -------------------------------------------------------------------------------------------------------- */
 
-_Noreturn static void poll_always(struct end *end)
-{
-    while (true)
-        ends_poll(end, POLL);
-}
-
 /* Without a thread of the library at the sender, which would share its processor and interrupt it. */
 static uint64_t measure_rddp(uint32_t list, double seconds)
 {
@@ -215,7 +208,7 @@ static uint64_t measure_rddp(uint32_t list, double seconds)
     uint64_t done;
 
     path_pin(1);
-    ends_start(&peer, poll_always);
+    ends_start(&peer, ends_poll_always);
     path_pin(0);
     ends_open(&end, &peer, NULL, 0);
     ends_tell(&end, &peer);

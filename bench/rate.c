@@ -10,7 +10,7 @@
 
 #include "bench/lib/ends.h"
 
-enum { SIZE = 8, FEW = 64, POSTERS_MAX = 8, POLL = 64 };
+enum { SIZE = 8, FEW = 64, POSTERS_MAX = 8 };
 
 struct row {
     uint32_t list;
@@ -41,12 +41,6 @@ static void *post(void *arg)
     return NULL;
 }
 
-_Noreturn static void poll_always(struct end *end)
-{
-    while (true)
-        ends_poll(end, POLL);
-}
-
 /* Millions of Writes a second, of all posters together. */
 static double measure(const struct row *row, double seconds)
 {
@@ -54,7 +48,7 @@ static double measure(const struct row *row, double seconds)
     struct ends_peer peer;
     uint64_t done = 0;
 
-    ends_start(&peer, row->posters == 1 ? poll_always : NULL);
+    ends_start(&peer, row->posters == 1 ? ends_poll_always : NULL);
     for (uint32_t i = 0; i < row->posters; i++) {
         poster[i] = (struct poster){.list = row->list, .seconds = seconds};
         ends_open(&poster[i].end, &peer, i ? poster[0].end.context : NULL, row->loops);

@@ -17,7 +17,7 @@
 #include "loop/udp.h"
 #include "roce/bth.h"
 
-enum { AHEAD = 64, ANSWER = 16, UDP_HEADS = 28, SAMPLES_MAX = 1 << 20, LOST_NS = 100000000 };
+enum { AHEAD = 64, ANSWER = 16, UDP_HEADS = 28, SAMPLES_MAX = 1 << 20 };
 
 static const _Atomic bool never;
 
@@ -79,15 +79,6 @@ _Noreturn static void echo(const struct sockaddr_in *own)
     }
 }
 
-/* False: the answer was lost. */
-static bool answered(int fd, uint8_t *buffer, uint64_t since_ns)
-{
-    while (recv(fd, buffer, UINT16_MAX, MSG_DONTWAIT) < 0)
-        if (ends_now_ns() - since_ns > LOST_NS)
-            return false;
-    return true;
-}
-
 static void ping(const struct sockaddr_in *to, uint32_t octets, double seconds)
 {
     static double half_us[SAMPLES_MAX];
@@ -102,7 +93,7 @@ static void ping(const struct sockaddr_in *to, uint32_t octets, double seconds)
     for (uint64_t before_ns; (before_ns = ends_now_ns()) < end_ns && n < SAMPLES_MAX;) {
         if (send(fd, buffer, octets, 0) < 0)
             ends_fail("send", 0);
-        if (answered(fd, buffer, before_ns))
+        if (raw_udp_await(fd, buffer, sizeof(buffer), before_ns))
             half_us[n++] = (double)(ends_now_ns() - before_ns) / 2e3;
     }
     printf("{\"p50_us\": %.4g, \"p99_us\": %.4g}\n", ends_at(half_us, n, 0.5), ends_at(half_us, n, 0.99));

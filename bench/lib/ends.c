@@ -263,6 +263,12 @@ int ends_poll(struct end *end, int n)
     return got;
 }
 
+void ends_poll_always(struct end *end)
+{
+    while (true)
+        ends_poll(end, LIST);
+}
+
 uint64_t ends_write_for(struct end *end, uint32_t list, uint32_t length, double seconds)
 {
     uint64_t end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9), done = 0;

@@ -50,6 +50,7 @@ void ends_close(struct end *end, bool context_too);
 void ends_write(struct end *end, uint32_t n, uint32_t length);
 /* Takes up to `n` completions (at most 64) and returns their number. */
 int ends_poll(struct end *end, int n);
+_Noreturn void ends_poll_always(struct end *end); /* an `answer` of ends_start() */
 /* Posts such lists for `seconds`, as long as no more than ENDS_UNDER_WAY Writes are under way, and takes their
  * completions. Returns how many Writes were complete. */
 uint64_t ends_write_for(struct end *end, uint32_t list, uint32_t length, double seconds);

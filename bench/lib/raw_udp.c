@@ -12,7 +12,8 @@
 
 enum {
     PATIENCE_NS = 20000000, /* what was not answered by then was lost */
-    SINGLE = 64,            /* octets of a packet, at most */
+    LOST_NS = 100000000,    /* the same of a single one */
+    SINGLE = 64,            /* octets of such a packet, at most */
 };
 
 static void raw_udp_open(struct udp *udp, struct udp_stage *stage, const struct sockaddr_in *own)
@@ -143,22 +144,23 @@ void raw_udp_echo(const struct sockaddr_in *own, const struct sockaddr_in *peer,
     close(fd);
 }
 
+bool raw_udp_await(int fd, uint8_t *buffer, size_t space, uint64_t since_ns)
+{
+    while (recv(fd, buffer, space, MSG_DONTWAIT) < 0)
+        if (ends_now_ns() - since_ns > LOST_NS)
+            return false;
+    return true;
+}
+
 double raw_udp_ping(const struct sockaddr_in *own, const struct sockaddr_in *peer, uint32_t octets, double seconds)
 {
     int fd = open_connected(own, peer);
     uint8_t buffer[SINGLE] = {0};
-    uint64_t end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9), now_ns = 0, answers = 0;
+    uint64_t end_ns = ends_now_ns() + (uint64_t)(seconds * 1e9), answers = 0;
 
-    while (now_ns < end_ns) {
-        uint64_t lost_ns = ends_now_ns() + PATIENCE_NS;
-        bool came = false;
-
+    for (uint64_t before_ns; (before_ns = ends_now_ns()) < end_ns;) {
         send(fd, buffer, octets, MSG_DONTWAIT);
-        do {
-            came = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT) > 0;
-            now_ns = ends_now_ns();
-        } while (!came && now_ns < lost_ns);
-        answers += came;
+        answers += raw_udp_await(fd, buffer, sizeof(buffer), before_ns);
     }
     close(fd);
     return (double)answers;

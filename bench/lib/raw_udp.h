@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Answers each batch that arrives at `own` with one of `packets` packets of `octets`, until *over. Calls ready() when
@@ -23,5 +24,8 @@ double raw_udp_batches(const struct sockaddr_in *own, const struct sockaddr_in *
 void raw_udp_echo(const struct sockaddr_in *own, const struct sockaddr_in *peer, void (*ready)(void),
                   const _Atomic bool *over);
 double raw_udp_ping(const struct sockaddr_in *own, const struct sockaddr_in *peer, uint32_t octets, double seconds);
+
+/* Polls for the answer to what was sent at `since_ns`. Returns false if it was lost. */
+bool raw_udp_await(int fd, uint8_t *buffer, size_t space, uint64_t since_ns);
 
 #endif

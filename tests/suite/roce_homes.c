@@ -202,8 +202,7 @@ static void counted(void **state)
     hands_close(&h);
 }
 
-/* --- what others read of it ----------------------------------------------------------------------------------------
- */
+/* --- what others read of it --------------------------------------------------------------------------------------- */
 
 /* Takes all that was captured. Returns how many packets of IPv4 came from this port: the ICRC of each is right for the
  * headers that it had on the way, of which a peer of another make has to know no more. */
