@@ -39,5 +39,5 @@ bool conn_sends_straight(const struct conn *c)
     const struct life *l = &c->life;
 
     return is_straight(c) && !l->out && !l->news && !l->peer_ended && !l->awaits_spans && !s->frame_length &&
-           !s->rtr_due && !s->nudge_due && !s->tx_after_us;
+           !s->rtr_due && !start_nudges(c) && !s->tx_after_us;
 }

@@ -149,8 +149,8 @@ static void wrong(void **state)
 static void posts(void **state)
 {
     struct conn *c = &h.conn;
-    bool *const facts[] = {&c->start.silent,    &c->start.rtr_due,   &c->start.rtr_answer_due,
-                           &c->start.nudge_due, &c->life.peer_ended, &c->life.awaits_spans};
+    bool *const facts[] = {&c->start.silent, &c->start.rtr_due, &c->start.rtr_answer_due, &c->life.peer_ended,
+                           &c->life.awaits_spans};
     uint64_t *const times[] = {&c->start.tx_after_us, &c->life.stall_deadline_us, &c->life.resume_us,
                                &c->life.receive_deadline_us};
 
@@ -177,6 +177,19 @@ static void posts(void **state)
     assert_false(conn_sends_straight(c));
     c->life.out = NULL;
     assert_true(conn_sends_straight(c));
+}
+
+/* An empty Write goes in front of a post, but only as long as the peer has said nothing. */
+static void nudge(void **state)
+{
+    struct conn *c = &h.conn;
+
+    (void)state;
+    begin(0);
+    c->start.nudge_due = true;
+    assert_true(conn_sends_straight(c));
+    c->agreed.rx_pos = 0;
+    assert_false(conn_sends_straight(c));
 }
 
 /* Once the first delay is over it is over for good. */
@@ -248,6 +261,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong, set_up, tear_down),
         cmocka_unit_test_setup_teardown(posts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nudge, set_up, tear_down),
         cmocka_unit_test_setup_teardown(first_delay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_cq, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_cq_first, set_up, tear_down),

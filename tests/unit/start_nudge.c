@@ -83,6 +83,7 @@ static void answered(void **state)
     host_wait_until(&h, at_us + 10 * attr.first_delay_us);
     expect_silence(&h);
     assert_true(conn_deadline(&h.conn, h.now_us) == UINT64_MAX);
+    assert_true(conn_sends_straight(&h.conn));
 }
 
 /* Without a ready-to-receive message it follows the application's first one, and without that nothing is said. */
