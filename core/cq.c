@@ -24,6 +24,11 @@ void cq_init(struct cq *cq, struct cq_entry *ring, uint32_t size, uint32_t cqe, 
     atomic_init(&cq->overflowed, false);
 }
 
+static struct cq_entry *cq_at(const struct cq *cq, uint32_t i)
+{
+    return &cq->ring[(i - cq->first) & (cq->size - 1)];
+}
+
 static void cq_give_back(_Atomic uint32_t *taken, uint32_t places)
 {
     if (taken)
@@ -34,10 +39,13 @@ static void cq_give_back(_Atomic uint32_t *taken, uint32_t places)
 static inline bool cq_has_place(struct cq_writer *w)
 {
     struct cq *cq = w->cq;
+    uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
 
     if (w->overran || atomic_load_explicit(&cq->overflowed, memory_order_relaxed))
         return false;
-    w->overran = w->head - atomic_load_explicit(&cq->tail, memory_order_acquire) >= cq->cqe;
+    w->overran = w->head - tail >= cq->cqe;
+    if (w->head == tail)
+        cq->first = tail;
     return !w->overran;
 }
 
@@ -58,8 +66,8 @@ static inline __attribute__((always_inline)) struct rddp_wc *writer_add(struct c
         return NULL;
     }
     w->wakes |= solicited;
-    entry = &cq->ring[w->head++ & (cq->size - 1)];
-    __builtin_prefetch(&cq->ring[(w->head + 1) & (cq->size - 1)], 1); /* last used a whole ring ago */
+    entry = cq_at(cq, w->head++);
+    __builtin_prefetch(cq_at(cq, w->head + 1), 1); /* last used a whole ring ago */
     entry->taken = taken;
     return &entry->wc;
 }
@@ -80,7 +88,7 @@ static void stamp(struct cq *cq, uint32_t from, uint32_t to)
     uint64_t now_ns = cq->clock_ns();
 
     for (; from != to; from++)
-        cq->ring[from & (cq->size - 1)].wc.timestamp_ns = now_ns;
+        cq_at(cq, from)->wc.timestamp_ns = now_ns;
 }
 
 static inline __attribute__((always_inline)) void writer_show(struct cq_writer *w)
@@ -132,7 +140,7 @@ static void take_batch(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_
     _Atomic uint32_t *taken[BATCH];
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct cq_entry *entry = &cq->ring[(tail + i) & (cq->size - 1)];
+        const struct cq_entry *entry = cq_at(cq, tail + i);
 
         wc[i] = entry->wc;
         taken[i] = entry->taken;
@@ -174,9 +182,10 @@ struct cq_entry *cq_resize(struct cq *cq, struct cq_entry *ring, uint32_t size, 
     head = atomic_load_explicit(&cq->head, memory_order_relaxed);
     if (head - tail <= cqe) {
         for (uint32_t i = tail; i != head; i++)
-            ring[i & (size - 1)] = cq->ring[i & (cq->size - 1)];
+            ring[i - tail] = *cq_at(cq, i);
         old = cq->ring;
         cq->ring = ring;
+        cq->first = tail;
         cq->size = size;
         cq->cqe = cqe;
     }
@@ -202,7 +211,7 @@ void cq_orphan(struct cq *cq, uint32_t qp_num)
     spin_lock(&cq->reading);
     spin_lock(&cq->writing);
     for (uint32_t i = cq->tail; i != cq->head; i++) {
-        struct cq_entry *entry = &cq->ring[i & (cq->size - 1)];
+        struct cq_entry *entry = cq_at(cq, i);
 
         if (entry->wc.qp_num != qp_num || entry->wc.status != RDDP_WC_SUCCESS || entry->taken == &cq_nobodys)
             continue;
@@ -223,12 +232,12 @@ void cq_forget(struct cq *cq, uint32_t qp_num)
     head = atomic_load_explicit(&cq->head, memory_order_relaxed);
     kept = tail;
     for (uint32_t i = tail; i != head; i++) {
-        const struct cq_entry *entry = &cq->ring[i & (cq->size - 1)];
+        const struct cq_entry *entry = cq_at(cq, i);
 
         if (entry->wc.qp_num == qp_num && entry->taken != &cq_nobodys)
             cq_give_back(entry->taken, 1);
         else
-            cq->ring[kept++ & (cq->size - 1)] = *entry;
+            *cq_at(cq, kept++) = *entry;
     }
     atomic_store_explicit(&cq->head, kept, memory_order_release);
     spin_unlock(&cq->writing);
@@ -239,6 +248,6 @@ void cq_leave(struct cq *cq)
 {
     cq->reading = cq->writing = (struct spin){false};
     for (uint32_t i = cq->tail; i != cq->head; i++)
-        if (cq->ring[i & (cq->size - 1)].taken)
-            ++*cq->ring[i & (cq->size - 1)].taken;
+        if (cq_at(cq, i)->taken)
+            ++*cq_at(cq, i)->taken;
 }

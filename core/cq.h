@@ -25,9 +25,11 @@ struct cq_entry {
 };
 
 /* Any thread may push, poll and arm. Writers exclude each other by `writing`, readers by `reading`; a writer and a
- * reader share the ring through head and tail alone. The ring itself is exchanged with both locks held. */
+ * reader share the ring through head and tail alone. The ring itself is exchanged with both locks held. A writer that
+ * finds it empty starts at its first entry again, which is still in the cache where a long ring is not. */
 struct cq {
     struct cq_entry *ring;
+    uint32_t first;                 /* the counter of ring[0]: a reader reads it after head, and before it sets tail */
     uint32_t size;                  /* a power of two: the entries of `ring`, which the creator owns */
     uint32_t cqe;                   /* the capacity requested, and the limit */
     _Atomic uint32_t head, tail;    /* head: written by the writer; tail: written by the reader */

@@ -15,9 +15,9 @@ static bool has_answer(const struct qp *qp)
 /* May the next request be sent, by its fence and the agreed ORD? With an ORD of 0 it is let through, to fail. */
 bool emit_has_request(const struct qp *qp)
 {
-    const struct send *s = sq_at(qp, qp->sq.next);
+    const struct send *s = sq_next(qp);
 
-    if (qp->sq.next == qp->sq.head || qp->sends_failed || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
+    if (!s || qp->sends_failed || (s->flags & RDDP_SEND_FENCE && reads_out(qp)))
         return false;
     return !is_answered(s->opcode) || reads_out(qp) < qp->attr.ord || !qp->attr.ord;
 }

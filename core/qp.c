@@ -306,6 +306,8 @@ int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr)
     uint32_t length, head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed), space = free_places(qp), n = 0;
     int error = 0;
 
+    if (space == qp->attr.send_depth)
+        atomic_store_explicit(&qp->sq.first, head, memory_order_relaxed);
     for (; *wr && !(error = check_send(qp, *wr, &length)); *wr = (*wr)->next) {
         if (n == space && n == (space = free_places(qp))) {
             error = -ENOMEM;
@@ -445,12 +447,12 @@ void qp_queued(struct qp *qp, uint64_t end)
 /* The next request is posted to a place that was last used a whole ring ago, and a long ring has left the cache. */
 static void fetch_next_place(const struct qp *qp)
 {
-    uint32_t at = atomic_load_explicit(&qp->sq.head, memory_order_relaxed) & qp->sq.mask;
-    const uint8_t *place = (const uint8_t *)&qp->sq.ring[at];
+    const struct send *next = sq_at(qp, atomic_load_explicit(&qp->sq.head, memory_order_relaxed));
+    const uint8_t *place = (const uint8_t *)next;
 
     for (size_t i = 0; i < offsetof(struct send, got); i += CACHE_LINE)
         __builtin_prefetch(place + i, 1);
-    __builtin_prefetch(qp->sq.ring[0].sge + (size_t)at * qp->attr.send_sge, 1);
+    __builtin_prefetch(qp->sq.ring[0].sge + (size_t)(next - qp->sq.ring) * qp->attr.send_sge, 1);
 }
 
 void qp_sent(struct qp *qp, uint64_t pos)

@@ -228,10 +228,13 @@ struct written {
 
 /* Rings have a power of two of places; counters and message numbers run free, and a mask finds the place. */
 
-/* Requests, from the post to the completion. */
+/* Requests, from the post to the completion. A post that finds no place taken goes to the first place of the ring,
+ * which is still in the cache where a long ring is not: it sets `first` before `head`, so that `first` is read after
+ * it. */
 struct send_queue {
     struct send *ring;
     uint32_t mask;
+    _Atomic uint32_t first;   /* the counter of ring[0] */
     _Atomic uint32_t head;    /* next to post */
     uint32_t next;            /* next to emit */
     uint32_t tail;            /* oldest that is not complete */
@@ -346,6 +349,18 @@ int qp_post_sends(struct qp *qp, struct rddp_send_wr **wr);
 uint32_t qp_longest_of(const struct qp *qp, uint32_t requests);
 int qp_post_recv(struct qp *qp, const struct rddp_recv_wr *wr);
 
+/* The place of request `i`, which was posted and is not complete. */
+static inline struct send *sq_at(const struct qp *qp, uint32_t i)
+{
+    return &qp->sq.ring[(i - atomic_load_explicit(&qp->sq.first, memory_order_relaxed)) & qp->sq.mask];
+}
+
+/* Returns the next request to be emitted; NULL: there is none. */
+static inline struct send *sq_next(const struct qp *qp)
+{
+    return qp->sq.next == atomic_load_explicit(&qp->sq.head, memory_order_acquire) ? NULL : sq_at(qp, qp->sq.next);
+}
+
 static inline bool is_local(enum rddp_wr_opcode opcode)
 {
     return opcode == RDDP_WR_LOCAL_INV || opcode == RDDP_WR_BIND_MW;
@@ -354,8 +369,9 @@ static inline bool is_local(enum rddp_wr_opcode opcode)
 /* Is the next request to be emitted one that sends nothing? */
 static inline bool qp_has_local(const struct qp *qp)
 {
-    return qp->sq.next != atomic_load_explicit(&qp->sq.head, memory_order_acquire) &&
-           is_local(qp->sq.ring[qp->sq.next & qp->sq.mask].opcode);
+    const struct send *s = sq_next(qp);
+
+    return s && is_local(s->opcode);
 }
 
 /* Executes it, and those like it behind it, whether anything may be sent or not: no peer delays what concerns memory of
@@ -366,7 +382,7 @@ void qp_do_local(struct qp *qp);
 static inline bool sq_waits(const struct qp *qp)
 {
     return qp->sq.tail != atomic_load_explicit(&qp->sq.head, memory_order_acquire) &&
-           qp->sq.ring[qp->sq.tail & qp->sq.mask].state == SEND_DONE;
+           sq_at(qp, qp->sq.tail)->state == SEND_DONE;
 }
 
 /* Does something that invalidated a key, or binds a window, wait until the region is out of use? */

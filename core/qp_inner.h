@@ -13,11 +13,6 @@ static inline size_t size_align(size_t octets)
     return (octets + 15) & ~(size_t)15;
 }
 
-static inline struct send *sq_at(const struct qp *qp, uint32_t i)
-{
-    return &qp->sq.ring[i & qp->sq.mask];
-}
-
 static inline struct inbound *inbound_at(const struct qp *qp, uint32_t msn)
 {
     return &qp->arriving.ring[msn & qp->arriving.mask];

@@ -82,8 +82,7 @@ bool whole_take(struct qp *qp, const struct seg *seg, enum fault *fault)
 /* Is nothing being cut, is no response due, and is it a request that waits for nothing and fits? */
 static bool leaves_whole(const struct qp *qp, const struct send *s, uint32_t tagged_max, uint32_t untagged_max)
 {
-    if (qp->sq.next == atomic_load_explicit(&qp->sq.head, memory_order_acquire) || qp->cut.source != EMIT_NOTHING ||
-        qp->answers.tail != qp->answers.head || s->flags & RDDP_SEND_FENCE)
+    if (!s || qp->cut.source != EMIT_NOTHING || qp->answers.tail != qp->answers.head || s->flags & RDDP_SEND_FENCE)
         return false;
     return s->opcode == RDDP_WR_RDMA_WRITE ? s->length <= tagged_max
                                            : s->opcode == RDDP_WR_SEND && s->length <= untagged_max;
@@ -107,7 +106,7 @@ static bool whole_gather(struct qp *qp, struct emit *e, const struct send *s)
 
 bool whole_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max)
 {
-    struct send *s = sq_at(qp, qp->sq.next);
+    struct send *s = sq_next(qp);
 
     if (!leaves_whole(qp, s, tagged_max, untagged_max) || !whole_gather(qp, e, s))
         return false;

@@ -326,6 +326,26 @@ def places(room_first=True, gives="rel", look="acq", posts="rel"):
                  lambda regs, last: "a completion without room" if regs[2].get("h") and not regs[2].get("room", 1) else None)
 
 
+def front(asks=True, before_head=True, behind_head=True):
+    """A reader is done with the only entry of a ring, gives its place back, and looks for the next one. A writer that finds no
+    place taken goes to the first place again: `first` is what is counted there. In a send queue the reader is who holds the
+    doorbell, and gives `taken` back; in a CQ it is the poller, and stores `tail`."""
+    def read(register, i):
+        place = [("load", "place1", register, "rlx"), ("if", lambda r: False, 1), ("load", "place0", register, "rlx")]
+        return [("if", lambda r: (i - r["first"]) % 2, 2), *place]
+    load = [("load", "first", "first", "rlx")]
+    head = [("load", "head", "h", "acq")]
+    reader = load + read("one", 0) + [("change", "taken", "_", lambda r, old: old - 1, "rel")]
+    reader += (head + load if behind_head else load + head) + [("if", lambda r: r["h"] == 2, 4), *read("two", 1)]
+    starts = [("if", lambda r: not asks or not r["t"], 1), ("store", "first", 1, "rlx")]
+    fill = [("if", lambda r: not asks or not r["t"], 2), ("store", "place0", 2, "rlx"), ("if", lambda r: False, 1),
+            ("store", "place1", 2, "rlx")]
+    shown = [("store", "head", 2, "rel")]
+    writer = [("load", "taken", "t", "acq")] + (starts + fill + shown if before_head else fill + shown + starts)
+    return Model({"first": 0, "place0": 1, "place1": 0, "head": 1, "taken": 1}, [reader, writer],
+                 lambda regs, last: "not what was put there" if regs[0]["one"] != 1 or regs[0].get("two", 2) != 2 else None)
+
+
 def waiters(locked=True, looks_again=True):
     """A loop finds no receive and notes that it waits, under the lock of the queue; who posts one then looks who waits."""
     def under(*steps):
@@ -381,8 +401,8 @@ def resting(parked=False, says_first=True, rouses=True, locked=True):
                  lambda regs, last: "a link is out of the epoll set while a thread sleeps" if last["out"] else None)
 
 
-HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), Ticks(turns), doorbell(), park(), publish(), places(), waiters(),
-         replaced(), replaced(invalidates=True), resting(), resting(parked=True))
+HOLDS = (epochs(), epochs(renewed=True), window(), watch(), ring(), Ticks(), Ticks(turns), doorbell(), park(), publish(), places(), front(),
+         waiters(), replaced(), replaced(invalidates=True), resting(), resting(parked=True))
 FAILS = {
     "epoch_enter() without its order": epochs(enter="rel"),
     "a look-up that may be older than the entry": epochs(look="acq"),
@@ -414,6 +434,9 @@ FAILS = {
     "a place given back without release": places(gives="rlx"),
     "a place taken without acquire": places(look="rlx"),
     "a request posted without release": places(posts="rlx"),
+    "an entry over one that is being read": front(asks=False),
+    "an entry at the front, read as it was before": front(behind_head=False),
+    "an entry at the front that is shown before that is said": front(before_head=False),
     "a waiter noted without the lock": waiters(locked=False),
     "a poster that looks for waiters first": waiters(looks_again=False),
     "a region that does not wait for who writes to the one before": replaced(waits=False),
@@ -469,14 +492,19 @@ CODE = {
     "endpoint/loop.c": ["return sleepers > threads || (threads && !atomic_load(&loop->parked));",
                         "atomic_load(&context->armings) != atomic_load_explicit(&loop->polled.armings, memory_order_relaxed);"],
     "core/qp.c": ["atomic_store_explicit(&qp->sq.head, head + n, memory_order_release);",
-                  "return qp->attr.send_depth - atomic_load_explicit(&qp->sq.taken, memory_order_acquire);"],
+                  "return qp->attr.send_depth - atomic_load_explicit(&qp->sq.taken, memory_order_acquire);",
+                  "if (space == qp->attr.send_depth)\n        atomic_store_explicit(&qp->sq.first, head, memory_order_relaxed);"],
     "core/complete.c": ["atomic_load_explicit(&qp->sq.head, memory_order_acquire)"],
     "core/cq.c": ["atomic_fetch_sub_explicit(taken, places, memory_order_release);",
                   "atomic_store_explicit(&cq->tail, tail + n, memory_order_release);\n    for",
-                  "w->head - atomic_load_explicit(&cq->tail, memory_order_acquire) >= cq->cqe;"],
+                  "uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);",
+                  "if (w->head == tail)\n        cq->first = tail;",
+                  "there = atomic_load_explicit(&cq->head, memory_order_acquire) - tail;"],
     "core/rq.c": ["is_empty = rq->head == rq->tail;\n    if (is_empty)\n"
                   "        atomic_fetch_or_explicit(&rq->waiters, waiter, memory_order_relaxed);\n    spin_unlock(&rq->spin);"],
-    "core/qp.h": ["return atomic_load_explicit(&rq->waiters, memory_order_relaxed) ? atomic_exchange(&rq->waiters, 0) : 0;"],
+    "core/qp.h": ["return qp->sq.next == atomic_load_explicit(&qp->sq.head, memory_order_acquire) ? NULL : "
+                  "sq_at(qp, qp->sq.next);",
+                  "return atomic_load_explicit(&rq->waiters, memory_order_relaxed) ? atomic_exchange(&rq->waiters, 0) : 0;"],
     "base/spin.h": ["while (atomic_exchange_explicit(&spin->taken, true, memory_order_acquire))",
                     "atomic_store_explicit(&spin->taken, false, memory_order_release);"],
 }

@@ -25,36 +25,61 @@ static bool push(struct cq *cq, uint64_t wr_id, uint32_t qp_num, enum rddp_wc_st
     return cq_push(cq, &wc, solicited, NULL);
 }
 
-/* The ring wraps, and its counters pass 2^32. */
-static void test_order(void **state)
+/* Some completions may stay from one round to the next, so that the ring wraps. */
+static void exchange(uint32_t counter, uint64_t stay)
 {
-    static const uint32_t starts[] = {0, 5, UINT32_MAX - 20};
     struct cq_entry ring[8];
     struct rddp_wc wc[8];
+    uint64_t in = 0, out = 0;
+    struct cq cq;
+
+    cq_init(&cq, ring, 8, 8, NULL);
+    atomic_store(&cq.head, counter);
+    atomic_store(&cq.tail, counter);
+    assert_true(cq_is_empty(&cq));
+    for (uint64_t round = 0; round < 50; round++) {
+        for (uint64_t i = 0; i <= round % 8 && in - out < 8; i++)
+            assert_true(push(&cq, in++, 1, RDDP_WC_SUCCESS, false));
+        while (in - out > stay) {
+            uint64_t most = in - out - stay, wanted = 1 + round % 3;
+            uint32_t n = cq_poll(&cq, wc, (uint32_t)(wanted < most ? wanted : most));
+
+            assert_true(n > 0);
+            for (uint32_t i = 0; i < n; i++)
+                assert_int_equal(wc[i].wr_id, out++);
+        }
+        assert_true(cq_is_empty(&cq) == (in == out));
+    }
+    assert_int_equal(cq_poll(&cq, wc, 8), in - out);
+    assert_int_equal(cq_poll(&cq, wc, 8), 0);
+}
+
+/* Also where the counters pass 2^32. */
+static void test_order(void **state)
+{
+    static const uint32_t counters[] = {0, 5, UINT32_MAX - 20, UINT32_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+        for (uint64_t stay = 0; stay <= 3; stay++)
+            exchange(counters[i], stay);
+}
+
+/* A CQ that is polled until it is empty keeps to the front of its ring. */
+static void test_front(void **state)
+{
+    struct cq_entry ring[8];
+    struct rddp_wc wc[2];
     struct cq cq;
 
     (void)state;
-    for (int s = 0; s < 3; s++) {
-        uint64_t in = 0, out = 0;
-
-        cq_init(&cq, ring, 8, 8, NULL);
-        atomic_store(&cq.head, starts[s]);
-        atomic_store(&cq.tail, starts[s]);
-        assert_true(cq_is_empty(&cq));
-        for (uint32_t round = 0; round < 50; round++) {
-            for (uint32_t i = 0; i <= round % 8; i++)
-                assert_true(push(&cq, in++, 1, RDDP_WC_SUCCESS, false));
-            assert_false(cq_is_empty(&cq));
-            while (out < in) {
-                uint32_t n = cq_poll(&cq, wc, 1 + round % 3);
-
-                assert_true(n > 0);
-                for (uint32_t i = 0; i < n; i++)
-                    assert_int_equal(wc[i].wr_id, out++);
-            }
-            assert_int_equal(cq_poll(&cq, wc, 8), 0);
-            assert_true(cq_is_empty(&cq));
-        }
+    cq_init(&cq, ring, 8, 8, NULL);
+    for (uint64_t i = 0; i < 20; i++) {
+        assert_true(push(&cq, i, 1, RDDP_WC_SUCCESS, false));
+        assert_true(push(&cq, i + 1, 1, RDDP_WC_SUCCESS, false));
+        assert_int_equal(ring[0].wc.wr_id, i);
+        assert_int_equal(ring[1].wc.wr_id, i + 1);
+        assert_int_equal(cq_poll(&cq, wc, 2), 2);
     }
 }
 
@@ -439,7 +464,7 @@ int main(void)
         cmocka_unit_test(test_order),       cmocka_unit_test(test_overflow), cmocka_unit_test(test_arm),
         cmocka_unit_test(test_places),      cmocka_unit_test(test_together), cmocka_unit_test(test_forget),
         cmocka_unit_test(test_orphan),      cmocka_unit_test(test_resize),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_space_first),
+        cmocka_unit_test(test_space_first), cmocka_unit_test(test_front),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,6 +212,27 @@ static void test_silent_first(void **state)
     side_fini(&s);
 }
 
+/* A queue whose requests all have left keeps to the front of its ring; while one has not, the next one lies behind. */
+static void test_front(void **state)
+{
+    const struct send *front;
+
+    (void)state;
+    side_open(&s, &e, NULL);
+    front = s.qp.sq.ring;
+    for (uint64_t i = 0; i < 20; i += 2) {
+        assert_int_equal(send_octets(i, 0, 1), 0);
+        leave(&s, 100);
+        assert_int_equal(front[0].wr_id, i);
+        assert_int_equal(send_octets(i, 0, 1), 0);
+        assert_int_equal(send_octets(i + 1, 0, 1), 0);
+        assert_int_equal(front[1].wr_id, i + 1);
+        leave(&s, 100);
+        leave(&s, 100);
+    }
+    side_fini(&s);
+}
+
 static void test_users(void **state)
 {
     static uint64_t space[1024];
@@ -454,7 +475,7 @@ int main(void)
         cmocka_unit_test(test_users),          cmocka_unit_test(test_order),   cmocka_unit_test(test_last_segment),
         cmocka_unit_test(test_left_meanwhile), cmocka_unit_test(test_signals), cmocka_unit_test(test_places),
         cmocka_unit_test(test_never_full),     cmocka_unit_test(test_idle),    cmocka_unit_test(test_list),
-        cmocka_unit_test(test_silent_first),
+        cmocka_unit_test(test_silent_first),   cmocka_unit_test(test_front),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
