@@ -228,7 +228,7 @@ static void ring_and_unlock(struct rddp_qp *qp)
     qp->deferred = 0;
     spin_unlock(&qp->spin);
     if (is_mine)
-        endpoint_release(endpoint, ENDPOINT_POSTER);
+        endpoint_answer(endpoint);
     else if (!endpoint)
         qp_settle_alone(qp);
 }
@@ -262,7 +262,7 @@ static int post_sends(struct rddp_qp *qp, struct rddp_send_wr **wr)
     error = may_post(qp) ? qp_post_sends(&qp->qp, wr) : -EINVAL;
     requests = qp->qp.sq.head - requests;
     if (!error && qp->endpoint)
-        verdict = batch_defer(qp, qp->endpoint, requests, qp_longest_of(&qp->qp, requests));
+        verdict = batch_defer(qp, qp->endpoint, requests);
     if (verdict == BATCH_RING)
         ring_and_unlock(qp);
     else

@@ -106,14 +106,14 @@ static bool goes_on(struct doorbell_batch *batch, struct rddp_qp *qp, uint32_t r
     return true;
 }
 
-enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests, uint32_t octets)
+enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests)
 {
     struct rddp_cq *cq = container_of(qp->qp.attr.send_cq, struct rddp_cq, cq);
     struct doorbell_batch *batch = &endpoint->loop->batch;
     uint64_t now_us;
 
     count_burst(qp, requests);
-    if (octets >= LARGE || !is_burst(qp) || qp->deferred + requests >= MOST)
+    if (!is_burst(qp) || qp->deferred + requests >= MOST || qp_longest_of(&qp->qp, requests) >= LARGE)
         return BATCH_RING;
     if (qp->deferred) {
         note_post(cq);
@@ -134,7 +134,7 @@ enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoi
 
 /* --- ringing --------------------------------------------------------------------------------------------------- */
 
-/* Rings for a queue pair that was taken: *endpoint is then to be released, or NULL. Returns false if its poster is
+/* Rings for a queue pair that was taken: *endpoint is then to be answered, or NULL. Returns false if its poster is
  * posting: it stays deferred. The queue pair cannot go while its spinlock is held, nor the endpoint while its bell is.
  */
 static bool ring_one(struct rddp_qp *qp, struct endpoint **endpoint)
@@ -152,7 +152,7 @@ static bool ring_one(struct rddp_qp *qp, struct endpoint **endpoint)
 }
 
 /* Rings for the first of those that were taken; one whose poster is posting waits again. *endpoint is then to be
- * released, or NULL. Returns false if there is none, or if another thread is doing this. */
+ * answered, or NULL. Returns false if there is none, or if another thread is doing this. */
 static bool ring_first(struct doorbell_batch *batch, struct endpoint **endpoint)
 {
     struct rddp_qp *qp;
@@ -193,7 +193,7 @@ bool batch_ring(struct loop *loop)
         batch_take(batch);
         while (ring_first(batch, &endpoint))
             if (endpoint)
-                endpoint_release(endpoint, ENDPOINT_POSTER);
+                endpoint_answer(endpoint);
     }
     if (!batch_is_empty(batch) && batch_is_unwatched(batch))
         loop_wake(loop);

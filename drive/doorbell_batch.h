@@ -17,9 +17,9 @@ enum batch_verdict {
     BATCH_WAKE, /* the same, and loop_wake() follows when the spinlock has been released */
 };
 
-/* May the doorbell be deferred? Under the spinlock of the queue pair, after a post of `requests` to a connection, the
- * longest of which has `octets`. Never for a message that is alone, or large. */
-enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests, uint32_t octets);
+/* May the doorbell be deferred? Under the spinlock of the queue pair, after a post of `requests` to a connection. Never
+ * for a message that is alone, or large. */
+enum batch_verdict batch_defer(struct rddp_qp *qp, const struct endpoint *endpoint, uint32_t requests);
 
 /* Is no doorbell deferred? */
 static inline bool batch_is_empty(const struct doorbell_batch *batch)

@@ -157,17 +157,8 @@ static void leave_to_driver(struct endpoint *endpoint)
 static void endpoint_work_and_release(struct endpoint *endpoint, enum endpoint_role role)
 {
     struct loop *loop = endpoint->loop;
-    struct rddp_context *context = loop->context;
-    struct epoch_reader *reader;
+    struct epoch_reader *reader = endpoint->reader;
 
-    if (!endpoint->reader) /* became the holder by ringing, so it has not entered yet */
-        endpoint->reader =
-            epoch_enter_any(&context->mrs.epochs, context->loops, (uint32_t)(loop->reader - context->readers));
-    reader = endpoint->reader;
-    if (!reader) {
-        leave_to_driver(endpoint);
-        return;
-    }
     while (!try_to_release(endpoint))
         endpoint_pump(endpoint, role);
     endpoint_leave(loop, reader);
@@ -182,6 +173,24 @@ void endpoint_release(struct endpoint *endpoint, enum endpoint_role role)
     }
     cancel_hold();
     endpoint_work_and_release(endpoint, role);
+    cancel_release();
+}
+
+/* Whoever became the holder by ringing has not entered yet. */
+void endpoint_answer(struct endpoint *endpoint)
+{
+    struct loop *loop = endpoint->loop;
+    struct rddp_context *context = loop->context;
+
+    cancel_hold();
+    endpoint->reader =
+        epoch_enter_any(&context->mrs.epochs, context->loops, (uint32_t)(loop->reader - context->readers));
+    if (endpoint->reader) {
+        endpoint_pump(endpoint, ENDPOINT_POSTER);
+        endpoint_work_and_release(endpoint, ENDPOINT_POSTER);
+    } else {
+        leave_to_driver(endpoint);
+    }
     cancel_release();
 }
 

@@ -154,6 +154,9 @@ void endpoint_hold(struct endpoint *endpoint);
 bool endpoint_try(struct endpoint *endpoint); /* the same, if it is not held */
 void endpoint_release(struct endpoint *endpoint, enum endpoint_role role);
 
+/* For a poster who holds the endpoint since doorbell_ring(): does what it rang for, and releases it. */
+void endpoint_answer(struct endpoint *endpoint);
+
 /* For the driver, as kind->poll() begins: leaves the epoll set if nothing but a poller asks this endpoint, and all the
  * time. For the driver, who does not hold it: is back there. */
 void endpoint_rest_if_polled(struct endpoint *endpoint);

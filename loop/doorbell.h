@@ -15,11 +15,15 @@ struct doorbell {
     _Atomic uint32_t word;
 };
 
-/* Rings. Returns true if the lock was free: the caller holds it now. Returns false if not: the holder will see the bell
- * before it releases the lock. The caller must not touch what the lock guards, which may be freed at any time. */
+/* Rings. Returns true if the lock was free: the caller holds it now, and does the work. Returns false if not: the holder
+ * will see the bell before it releases the lock. The caller must not touch what the lock guards, which may be freed at
+ * any time. */
 static inline bool doorbell_ring(struct doorbell *doorbell)
 {
-    return !(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD);
+    uint32_t word = 0;
+
+    return atomic_compare_exchange_strong(&doorbell->word, &word, DOORBELL_HELD) ||
+           !(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD);
 }
 
 /* Takes the lock if it is free. Returns whether the caller holds it now. */

@@ -284,8 +284,10 @@ class Ticks:
 
 
 def doorbell(order="sc", compares=True):
-    """A poster queues work and rings: 1 held, 2 rung. The holder works until it can release the lock."""
-    poster = [("store", "work", 1, "rlx"), ("change", "word", "was", lambda r, old: old | 3, order),
+    """A poster queues work and rings: 1 held, 2 rung; if the lock is free it takes it and works. The holder works until it can
+    release the lock."""
+    poster = [("store", "work", 1, "rlx"), ("change", "word", "was", lambda r, old: None if old else 1, order),
+              ("if", lambda r: r["was"], 1), ("change", "word", "was", lambda r, old: old | 3, order),
               ("if", lambda r: not r["was"] & 1, 1), ("load", "work", "done", "rlx")]
     holder = [("load", "work", "done", "rlx"),
               ("change", "word", "was", lambda r, old: (0 if old == 1 else None) if compares else 0, order),
@@ -481,7 +483,8 @@ CODE = {
                                "if (age_us + EARLY_US < LATEST_US)\n        return LATEST_US - age_us;\n    batch_ring(loop);\n"
                                "    return LATEST_US;"],
     "drive/doorbell_batch.h": ["return !atomic_load(&batch->waiting) &&"],
-    "loop/doorbell.h": ["!(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD)",
+    "loop/doorbell.h": ["return atomic_compare_exchange_strong(&doorbell->word, &word, DOORBELL_HELD) ||\n           "
+                        "!(atomic_fetch_or(&doorbell->word, DOORBELL_HELD | DOORBELL_RUNG) & DOORBELL_HELD)",
                         "return atomic_compare_exchange_strong(&doorbell->word, &word, 0) || doorbell_answer(doorbell);"],
     "loop/doorbell.c": ["atomic_fetch_and(&doorbell->word, ~(uint32_t)DOORBELL_RUNG);"],
     "drive/thread.c": ["loop_lock(loop);\n    loop_rouse(loop);\n    loop_unlock(loop);",

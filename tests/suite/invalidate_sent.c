@@ -247,7 +247,7 @@ static void by_deregistration(void **state)
     assert_int_equal(pthread_create(&thread, NULL, deregister, &done), 0);
     pause_ms(GRACE_MS);
     assert_false(done);
-    endpoint_release(endpoint, ENDPOINT_POSTER);
+    endpoint_answer(endpoint);
     pthread_join(thread, NULL);
     there.mr = NULL;
     peer_reads_on();

@@ -17,7 +17,10 @@ static void test_alone(void **state)
     assert_true(doorbell_is_held(&bell));
     assert_false(doorbell_try(&bell));
     assert_true(doorbell_release(&bell)); /* there was no ring */
-    assert_true(doorbell_ring(&bell));    /* now held, with a ring pending */
+    assert_true(doorbell_ring(&bell));    /* now held, and not rung: the work is the caller's */
+    assert_true(doorbell_release(&bell));
+    assert_true(doorbell_ring(&bell));
+    assert_false(doorbell_ring(&bell));
     assert_false(doorbell_ring(&bell));
     assert_false(doorbell_release(&bell)); /* the two rings make one piece of work */
     assert_true(doorbell_is_held(&bell));
@@ -47,8 +50,9 @@ static void *produce(void *unused)
     for (unsigned i = 0; i < RUN; i++) {
         atomic_fetch_add(&added, 1);
         if (doorbell_ring(&shared))
-            while (!doorbell_release(&shared))
+            do
                 work();
+            while (!doorbell_release(&shared));
     }
     return unused;
 }

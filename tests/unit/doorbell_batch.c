@@ -19,10 +19,14 @@ static struct loop loop;
 static struct endpoint endpoint;
 static struct rddp_cq cq;
 static struct rddp_qp first, second;
+static struct send request; /* the last one of both */
 
 static void in_a_burst(struct rddp_qp *qp)
 {
-    *qp = (struct rddp_qp){.context = &context, .last_burst = BURST, .qp.attr = {.send_cq = &cq.cq, .recv_cq = &cq.cq}};
+    *qp = (struct rddp_qp){.context = &context,
+                           .last_burst = BURST,
+                           .qp.attr = {.send_cq = &cq.cq, .recv_cq = &cq.cq},
+                           .qp.sq.ring = &request};
 }
 
 static int set_up(void **state)
@@ -38,8 +42,10 @@ static int set_up(void **state)
 
 static enum batch_verdict post_octets(struct rddp_qp *qp, uint32_t octets)
 {
-    enum batch_verdict verdict = batch_defer(qp, &endpoint, 1, octets);
+    enum batch_verdict verdict;
 
+    request.length = octets;
+    verdict = batch_defer(qp, &endpoint, 1);
     qp->deferred = verdict == BATCH_RING ? 0 : qp->deferred + 1;
     return verdict;
 }
