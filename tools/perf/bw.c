@@ -7,17 +7,6 @@
 
 enum { LOT = 16, CREDIT_EVERY = 128 };
 
-/* A swap that compares no bit is a plain one. */
-static const enum rddp_wr_opcode opcodes[OPS] = {
-    [OP_WRITE] = RDDP_WR_RDMA_WRITE,
-    [OP_SEND] = RDDP_WR_SEND,
-    [OP_READ] = RDDP_WR_RDMA_READ,
-    [OP_WRITE_IMM] = RDDP_WR_RDMA_WRITE_WITH_IMM,
-    [OP_FETCH_ADD] = RDDP_WR_ATOMIC_FETCH_AND_ADD,
-    [OP_CMP_SWAP] = RDDP_WR_ATOMIC_CMP_AND_SWP,
-    [OP_SWAP] = RDDP_WR_ATOMIC_CMP_AND_SWP,
-};
-
 void atomic_request(const struct lane *lane, enum op op, uint64_t number, struct rddp_sge *sge, struct rddp_send_wr *wr)
 {
     size_t part = lane_word_part(lane);
@@ -26,7 +15,7 @@ void atomic_request(const struct lane *lane, enum op op, uint64_t number, struct
         .wr_id = number,
         .sg_list = sge,
         .num_sge = 1,
-        .opcode = opcodes[op],
+        .opcode = op_codes[op],
         .send_flags = op == OP_SWAP ? RDDP_SEND_MASKED : 0,
         .remote_addr = lane->peer.offset + part,
         .rkey = lane->peer.key,
@@ -58,7 +47,7 @@ static void data_request(const struct lane *lane, const struct test *test, uint6
         .wr_id = number,
         .sg_list = sge,
         .num_sge = 1,
-        .opcode = opcodes[test->op],
+        .opcode = op_codes[test->op],
         .remote_addr = lane->peer.offset + remote_part,
         .rkey = lane->peer.key,
         .imm_data = htobe32((uint32_t)number),

@@ -13,6 +13,16 @@ enum { MAGIC = 0x72706631, /* "rpf1" */ POLL = 32, RECV_ID = 1 << 16 };
 
 const char *const op_names[OPS] = {"write", "send", "read", "write-imm", "fetch-add", "cmp-swap", "swap"};
 
+const enum rddp_wr_opcode op_codes[OPS] = {
+    [OP_WRITE] = RDDP_WR_RDMA_WRITE,
+    [OP_SEND] = RDDP_WR_SEND,
+    [OP_READ] = RDDP_WR_RDMA_READ,
+    [OP_WRITE_IMM] = RDDP_WR_RDMA_WRITE_WITH_IMM,
+    [OP_FETCH_ADD] = RDDP_WR_ATOMIC_FETCH_AND_ADD,
+    [OP_CMP_SWAP] = RDDP_WR_ATOMIC_CMP_AND_SWP,
+    [OP_SWAP] = RDDP_WR_ATOMIC_CMP_AND_SWP,
+};
+
 bool op_is_atomic(enum op op)
 {
     return op == OP_FETCH_ADD || op == OP_CMP_SWAP || op == OP_SWAP;

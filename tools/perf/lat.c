@@ -13,38 +13,44 @@ static unsigned char mark(uint64_t number)
     return (unsigned char)(number % 255 + 1);
 }
 
+/* What moves data is made once, as a program does that sends the same memory again and again. */
+struct request {
+    struct rddp_sge sge;
+    struct rddp_send_wr wr;
+    unsigned flags; /* of each message, beside that some are signalled */
+};
+
 /* Octets that fit go inline, as perftest has them by default: no completion is needed for their memory then. An sge of
  * a region that begins at 0 names no address that they could be copied from. */
-static unsigned request_flags(const struct lane *lane, const struct test *test, uint64_t number, bool read)
+static void request_init(struct request *r, const struct lane *lane, const struct test *test)
 {
+    bool read = test->op == OP_READ;
     bool is_inline = !read && test->size <= HEAD && !(lane->endpoint->access & RDDP_ACCESS_ZERO_BASED);
-
-    return (read || number % SIGNAL_EVERY == 0 ? RDDP_SEND_SIGNALED : 0) | (is_inline ? RDDP_SEND_INLINE : 0);
-}
-
-static int post_one(struct lane *lane, const struct test *test, uint64_t number, enum rddp_wr_opcode opcode)
-{
-    bool read = opcode == RDDP_WR_RDMA_READ;
-    struct rddp_sge sge = region_sge(&lane->data, read ? 2 * lane->size : lane->size, (uint32_t)test->size);
-    struct rddp_send_wr wr = {
-        .wr_id = number,
-        .sg_list = &sge,
+    r->flags = (read ? RDDP_SEND_SIGNALED : 0) | (is_inline ? RDDP_SEND_INLINE : 0);
+    r->sge = region_sge(&lane->data, read ? 2 * lane->size : lane->size, (uint32_t)test->size);
+    r->wr = (struct rddp_send_wr){
+        .sg_list = &r->sge,
         .num_sge = 1,
-        .opcode = opcode,
-        .send_flags = request_flags(lane, test, number, read),
+        .opcode = op_codes[test->op],
         .remote_addr = lane->peer.offset + (read ? 1 : 2) * lane->size,
         .rkey = lane->peer.key,
-        .imm_data = htobe32((uint32_t)number),
     };
-    return lane_post(lane, &wr);
+}
+
+static int post_one(struct lane *lane, struct request *r, uint64_t number)
+{
+    r->wr.wr_id = number;
+    r->wr.send_flags = r->flags | (number % SIGNAL_EVERY == 0 ? RDDP_SEND_SIGNALED : 0);
+    r->wr.imm_data = htobe32((uint32_t)number);
+    return lane_post(lane, &r->wr);
 }
 
 /* --- Write: each side watches the last octet of its sink ----------------------------------------------------- */
 
-static int send_mark(struct lane *lane, const struct test *test, uint64_t number)
+static int send_mark(struct lane *lane, const struct test *test, struct request *r, uint64_t number)
 {
     lane_last(lane)[test->size - 1] = mark(number);
-    return post_one(lane, test, number, RDDP_WR_RDMA_WRITE);
+    return post_one(lane, r, number);
 }
 
 static int await_mark(struct lane *lane, const struct test *test, uint64_t number)
@@ -93,20 +99,11 @@ static int await_request(struct lane *lane, uint64_t number)
     return 0;
 }
 
-static int latency_go(struct lane *lane, const struct test *test, uint64_t number)
+static int latency_go(struct lane *lane, const struct test *test, struct request *r, uint64_t number)
 {
-    switch (test->op) {
-    case OP_WRITE:
-        return send_mark(lane, test, number);
-    case OP_SEND:
-        return post_one(lane, test, number, RDDP_WR_SEND);
-    case OP_WRITE_IMM:
-        return post_one(lane, test, number, RDDP_WR_RDMA_WRITE_WITH_IMM);
-    case OP_READ:
-        return post_one(lane, test, number, RDDP_WR_RDMA_READ);
-    default:
-        return post_atomic(lane, test, number);
-    }
+    if (test->op == OP_WRITE)
+        return send_mark(lane, test, r, number);
+    return op_is_atomic(test->op) ? post_atomic(lane, test, number) : post_one(lane, r, number);
 }
 
 static int await(struct lane *lane, const struct test *test, uint64_t number)
@@ -125,9 +122,11 @@ static int await(struct lane *lane, const struct test *test, uint64_t number)
 int latency_client(struct lane *lane, const struct test *test, double *samples_us)
 {
     double per_ns = op_is_full_round_trip(test->op) ? 1e-3 : 0.5e-3; /* else half of the way there and back */
+    struct request request;
+    request_init(&request, lane, test);
     uint64_t before_ns = clock_ns();
     for (uint64_t number = 1; number <= test->count; number++) {
-        int code = latency_go(lane, test, number);
+        int code = latency_go(lane, test, &request, number);
         if (!code)
             code = await(lane, test, number);
         if (code)
@@ -142,12 +141,14 @@ int latency_client(struct lane *lane, const struct test *test, double *samples_u
 
 int latency_server(struct lane *lane, const struct test *test)
 {
+    struct request request;
     if (op_is_full_round_trip(test->op))
         return 0;
+    request_init(&request, lane, test);
     for (uint64_t number = 1; number <= test->count; number++) {
         int code = await(lane, test, number);
         if (!code)
-            code = latency_go(lane, test, number);
+            code = latency_go(lane, test, &request, number);
         if (code)
             return code;
     }

@@ -27,6 +27,7 @@ enum op { OP_WRITE, OP_SEND, OP_READ, OP_WRITE_IMM, OP_FETCH_ADD, OP_CMP_SWAP, O
 enum kind { KIND_BANDWIDTH, KIND_LATENCY, KINDS };
 
 extern const char *const op_names[OPS]; /* "write" ... */
+extern const enum rddp_wr_opcode op_codes[OPS]; /* of its requests: a swap is one that compares no bit */
 
 /* What the operations have in common (lane.c). */
 bool op_is_atomic(enum op op);          /* on the peer's word, of 8 octets whatever --size says */
