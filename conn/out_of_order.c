@@ -8,6 +8,7 @@ void conn_attach_reorder(struct conn *c, struct reorder *reorder)
 {
     assert(!c->reorder);
     c->reorder = reorder;
+    c->is_plain = false;
     reorder_init(reorder);
 }
 

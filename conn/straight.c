@@ -3,6 +3,16 @@
  * posted. It needs neither a clock nor a look at what the connection wants, which would not change. */
 #include "conn/conn_inner.h"
 
+/* Does the stream come in order and without markers, and is nothing of the start due? What is not due will not be, but
+ * for an empty Write, as long as the peer says nothing. */
+static bool is_plain(const struct conn *c)
+{
+    const struct start *s = &c->start;
+
+    return !c->reorder && !c->agreed.rx_markers && !s->frame_length && !s->rtr_due && !s->rtr_answer_due &&
+           !s->silent && !s->tx_after_us && !start_nudges(c);
+}
+
 /* Does no time limit run, is nothing put back, and is there nothing but the stream itself that the next unit could end,
  * begin or wait for? */
 static bool is_straight(const struct conn *c)
@@ -10,8 +20,7 @@ static bool is_straight(const struct conn *c)
     const struct life *l = &c->life;
 
     return l->state == CONN_READY && !l->unfinished && !l->stall_deadline_us && !l->resume_us &&
-           !life_awaits_receive(l) && !c->held && !c->reorder && !c->place_at && !c->start.silent &&
-           !c->start.rtr_answer_due && !c->agreed.rx_markers && qp_takes_whole(l->qp);
+           !life_awaits_receive(l) && !c->held && !c->place_at && (c->is_plain || is_plain(c)) && qp_takes_whole(l->qp);
 }
 
 size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n)
@@ -28,6 +37,7 @@ size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n)
         else if (octets > 0)
             c->front_octets = octets;
         c->is_straight = is_taken && c->life.qp->state == QP_READY;
+        c->is_plain |= is_taken;
     }
     return eaten;
 }
@@ -35,9 +45,7 @@ size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n)
 /* Is the connection up for good, and is there nothing that goes in front, or that is to be told? */
 bool conn_sends_straight(const struct conn *c)
 {
-    const struct start *s = &c->start;
     const struct life *l = &c->life;
 
-    return is_straight(c) && !l->out && !l->news && !l->peer_ended && !l->awaits_spans && !s->frame_length &&
-           !s->rtr_due && !start_nudges(c) && !s->tx_after_us;
+    return is_straight(c) && !l->out && !l->news && !l->peer_ended && !l->awaits_spans;
 }

@@ -157,6 +157,8 @@ static void posts(void **state)
     (void)state;
     begin(0);
     assert_true(conn_sends_straight(c));
+    assert_true(c->is_plain);
+    c->is_plain = false;
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         *facts[i] = true;
         assert_false(conn_sends_straight(c));
@@ -186,6 +188,7 @@ static void nudge(void **state)
 
     (void)state;
     begin(0);
+    c->is_plain = false;
     c->start.nudge_due = true;
     assert_true(conn_sends_straight(c));
     c->agreed.rx_pos = 0;
