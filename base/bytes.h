@@ -68,10 +68,19 @@ static inline uint8_t *put32le(uint8_t *p, uint32_t v)
     return p + sizeof(v);
 }
 
+/* Small messages are copied without a call of the library: from 8 to 16 octets take two words, which may overlap. */
 static inline uint8_t *put_bytes(uint8_t *p, const void *from, size_t n)
 {
-    if (n)
+    if (n >= 8 && n <= 16) {
+        uint64_t first, last;
+
+        memcpy(&first, from, sizeof(first));
+        memcpy(&last, (const uint8_t *)from + n - sizeof(last), sizeof(last));
+        memcpy(p, &first, sizeof(first));
+        memcpy(p + n - sizeof(last), &last, sizeof(last));
+    } else if (n) {
         memcpy(p, from, n);
+    }
     return p + n;
 }
 

@@ -196,11 +196,8 @@ void qp_skip_receive(struct qp *qp)
 
 static void copy_inline(uint8_t *to, const struct rddp_sge *sge, uint32_t sges)
 {
-    for (uint32_t i = 0; i < sges; i++) {
-        if (sge[i].length)
-            memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
-        to += sge[i].length;
-    }
+    for (uint32_t i = 0; i < sges; i++)
+        to = put_bytes(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
 }
 
 static bool is_opcode(enum rddp_wr_opcode opcode)
