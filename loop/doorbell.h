@@ -15,9 +15,9 @@ struct doorbell {
     _Atomic uint32_t word;
 };
 
-/* Rings. Returns true if the lock was free: the caller holds it now, and does the work. Returns false if not: the holder
- * will see the bell before it releases the lock. The caller must not touch what the lock guards, which may be freed at
- * any time. */
+/* Rings. Returns true if the lock was free: the caller holds it now, and does the work. Returns false if not: the
+ * holder will see the bell before it releases the lock. The caller must not touch what the lock guards, which may be
+ * freed at any time. */
 static inline bool doorbell_ring(struct doorbell *doorbell)
 {
     uint32_t word = 0;

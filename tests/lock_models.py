@@ -506,8 +506,8 @@ CODE = {
     "core/rq.c": ["is_empty = rq->head == rq->tail;\n    if (is_empty)\n"
                   "        atomic_fetch_or_explicit(&rq->waiters, waiter, memory_order_relaxed);\n    spin_unlock(&rq->spin);"],
     "core/qp.h": ["return qp->sq.next == atomic_load_explicit(&qp->sq.head, memory_order_acquire) ? NULL : "
-                  "sq_at(qp, qp->sq.next);",
-                  "return atomic_load_explicit(&rq->waiters, memory_order_relaxed) ? atomic_exchange(&rq->waiters, 0) : 0;"],
+                  "sq_at(qp, qp->sq.next);"],
+    "core/rq.h": ["return atomic_load_explicit(&rq->waiters, memory_order_relaxed) ? atomic_exchange(&rq->waiters, 0) : 0;"],
     "base/spin.h": ["while (atomic_exchange_explicit(&spin->taken, true, memory_order_acquire))",
                     "atomic_store_explicit(&spin->taken, false, memory_order_release);"],
 }

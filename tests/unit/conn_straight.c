@@ -195,6 +195,19 @@ static void nudge(void **state)
     assert_false(conn_sends_straight(c));
 }
 
+/* A stream whose link changes may lose its order. */
+static void reordered(void **state)
+{
+    static struct reorder reorder;
+
+    (void)state;
+    begin(0);
+    assert_true(conn_sends_straight(&h.conn));
+    conn_attach_reorder(&h.conn, &reorder);
+    assert_false(conn_sends_straight(&h.conn));
+    h.conn.reorder = NULL;
+}
+
 /* Once the first delay is over it is over for good. */
 static void first_delay(void **state)
 {
@@ -265,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong, set_up, tear_down),
         cmocka_unit_test_setup_teardown(posts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nudge, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reordered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(first_delay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_cq, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_cq_first, set_up, tear_down),

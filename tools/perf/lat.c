@@ -14,7 +14,7 @@ static unsigned char mark(uint64_t number)
 }
 
 /* What moves data is made once, as a program does that sends the same memory again and again. */
-struct request {
+struct lat_request {
     struct rddp_sge sge;
     struct rddp_send_wr wr;
     unsigned flags; /* of each message, beside that some are signalled */
@@ -22,7 +22,7 @@ struct request {
 
 /* Octets that fit go inline, as perftest has them by default: no completion is needed for their memory then. An sge of
  * a region that begins at 0 names no address that they could be copied from. */
-static void request_init(struct request *r, const struct lane *lane, const struct test *test)
+static void lat_request_init(struct lat_request *r, const struct lane *lane, const struct test *test)
 {
     bool read = test->op == OP_READ;
     bool is_inline = !read && test->size <= HEAD && !(lane->endpoint->access & RDDP_ACCESS_ZERO_BASED);
@@ -37,7 +37,7 @@ static void request_init(struct request *r, const struct lane *lane, const struc
     };
 }
 
-static int post_one(struct lane *lane, struct request *r, uint64_t number)
+static int post_one(struct lane *lane, struct lat_request *r, uint64_t number)
 {
     r->wr.wr_id = number;
     r->wr.send_flags = r->flags | (number % SIGNAL_EVERY == 0 ? RDDP_SEND_SIGNALED : 0);
@@ -47,7 +47,7 @@ static int post_one(struct lane *lane, struct request *r, uint64_t number)
 
 /* --- Write: each side watches the last octet of its sink ----------------------------------------------------- */
 
-static int send_mark(struct lane *lane, const struct test *test, struct request *r, uint64_t number)
+static int send_mark(struct lane *lane, const struct test *test, struct lat_request *r, uint64_t number)
 {
     lane_last(lane)[test->size - 1] = mark(number);
     return post_one(lane, r, number);
@@ -99,7 +99,7 @@ static int await_request(struct lane *lane, uint64_t number)
     return 0;
 }
 
-static int latency_go(struct lane *lane, const struct test *test, struct request *r, uint64_t number)
+static int latency_go(struct lane *lane, const struct test *test, struct lat_request *r, uint64_t number)
 {
     if (test->op == OP_WRITE)
         return send_mark(lane, test, r, number);
@@ -122,8 +122,8 @@ static int await(struct lane *lane, const struct test *test, uint64_t number)
 int latency_client(struct lane *lane, const struct test *test, double *samples_us)
 {
     double per_ns = op_is_full_round_trip(test->op) ? 1e-3 : 0.5e-3; /* else half of the way there and back */
-    struct request request;
-    request_init(&request, lane, test);
+    struct lat_request request;
+    lat_request_init(&request, lane, test);
     uint64_t before_ns = clock_ns();
     for (uint64_t number = 1; number <= test->count; number++) {
         int code = latency_go(lane, test, &request, number);
@@ -141,10 +141,10 @@ int latency_client(struct lane *lane, const struct test *test, double *samples_u
 
 int latency_server(struct lane *lane, const struct test *test)
 {
-    struct request request;
+    struct lat_request request;
     if (op_is_full_round_trip(test->op))
         return 0;
-    request_init(&request, lane, test);
+    lat_request_init(&request, lane, test);
     for (uint64_t number = 1; number <= test->count; number++) {
         int code = await(lane, test, number);
         if (!code)

@@ -26,7 +26,7 @@
 enum op { OP_WRITE, OP_SEND, OP_READ, OP_WRITE_IMM, OP_FETCH_ADD, OP_CMP_SWAP, OP_SWAP, OPS };
 enum kind { KIND_BANDWIDTH, KIND_LATENCY, KINDS };
 
-extern const char *const op_names[OPS]; /* "write" ... */
+extern const char *const op_names[OPS];         /* "write" ... */
 extern const enum rddp_wr_opcode op_codes[OPS]; /* of its requests: a swap is one that compares no bit */
 
 /* What the operations have in common (lane.c). */
