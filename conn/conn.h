@@ -88,7 +88,7 @@ struct conn {
     struct seg front; /* the unit that comes next, if it was decoded and did not go straight, ... */
     int front_octets; /* ... and its length; 0: there is none */
     bool is_straight; /* the last octets went straight: nothing else has changed */
-    bool is_plain;    /* in order, without markers, and nothing of `start` is due: for good */
+    bool is_plain;    /* in order, without markers, the peer has spoken, and nothing of `start` is due: for good */
 
     enum conn_held held; /* a segment was put back and must be decoded again */
     uint32_t held_tail;  /* HELD_FOR_ANSWER: qp->answers.tail then */

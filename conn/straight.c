@@ -3,14 +3,18 @@
  * posted. It needs neither a clock nor a look at what the connection wants, which would not change. */
 #include "conn/conn_inner.h"
 
-/* Does the stream come in order and without markers, and is nothing of the start due? What is not due will not be, but
- * for an empty Write, as long as the peer says nothing. */
-static bool is_plain(const struct conn *c)
+/* Do octets come in order, without markers, and with nothing of the start before them? */
+static bool comes_plain(const struct conn *c)
+{
+    return !c->reorder && !c->agreed.rx_markers && !c->start.silent && !c->start.rtr_answer_due;
+}
+
+/* Does nothing of the start go before what is posted? An empty Write may, as long as the peer says nothing. */
+static bool goes_plain(const struct conn *c)
 {
     const struct start *s = &c->start;
 
-    return !c->reorder && !c->agreed.rx_markers && !s->frame_length && !s->rtr_due && !s->rtr_answer_due &&
-           !s->silent && !s->tx_after_us && !start_nudges(c);
+    return !s->frame_length && !s->rtr_due && !s->tx_after_us && !start_nudges(c);
 }
 
 /* Does no time limit run, is nothing put back, and is there nothing but the stream itself that the next unit could end,
@@ -20,7 +24,8 @@ static bool is_straight(const struct conn *c)
     const struct life *l = &c->life;
 
     return l->state == CONN_READY && !l->unfinished && !l->stall_deadline_us && !l->resume_us &&
-           !life_awaits_receive(l) && !c->held && !c->place_at && (c->is_plain || is_plain(c)) && qp_takes_whole(l->qp);
+           !life_awaits_receive(l) && !c->held && !c->place_at && (c->is_plain || comes_plain(c)) &&
+           qp_takes_whole(l->qp);
 }
 
 size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n)
@@ -37,7 +42,8 @@ size_t conn_rx_straight(struct conn *c, uint8_t *p, size_t n)
         else if (octets > 0)
             c->front_octets = octets;
         c->is_straight = is_taken && c->life.qp->state == QP_READY;
-        c->is_plain |= is_taken;
+        if (is_taken && !c->is_plain)
+            c->is_plain = goes_plain(c);
     }
     return eaten;
 }
@@ -47,5 +53,6 @@ bool conn_sends_straight(const struct conn *c)
 {
     const struct life *l = &c->life;
 
-    return is_straight(c) && !l->out && !l->news && !l->peer_ended && !l->awaits_spans;
+    return is_straight(c) && (c->is_plain || goes_plain(c)) && !l->out && !l->news && !l->peer_ended &&
+           !l->awaits_spans;
 }

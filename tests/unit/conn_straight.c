@@ -208,7 +208,7 @@ static void reordered(void **state)
     h.conn.reorder = NULL;
 }
 
-/* Once the first delay is over it is over for good. */
+/* The first delay is of what is sent. Once it is over it is over for good. */
 static void first_delay(void **state)
 {
     struct conn_attr attr = host_attr();
@@ -220,6 +220,8 @@ static void first_delay(void **state)
     mr = engine_region(&h.engine, LENGTH, ALL_ACCESS);
     piece = piece_of(mr, 0, LENGTH);
     host_ready(&h, true, &attr);
+    assert_true(goes_straight(a_write(mr->key, mr->start, octets, LENGTH, SEG_LAST)));
+    assert_false(conn_sends_straight(&h.conn));
     assert_int_equal(post_remote(&h.side, 1, RDDP_WR_RDMA_WRITE, 0, &piece, 1, 1, 0), 0);
     host_pump(&h);
     expect_seg(&h, SEG_WRITE);
