@@ -218,11 +218,32 @@ static void queue_pair_goes(void **state)
     wait_for_burst(pair, seed);
 }
 
+/* More threads post at once than a context has places for: the driver does the work. */
+static void too_many_posters(void **state)
+{
+    struct pair *pair = *state;
+    struct rddp_context *context = pair->client.context;
+    struct epoch_reader *reader[64];
+    size_t readers = 0;
+
+    while (readers < countof(reader) && (reader[readers] = epoch_enter_any(&context->mrs.epochs, context->loops, 0)))
+        readers++;
+    assert_in_range(readers, 1, countof(reader) - 1);
+    for (uint64_t i = 0; i < 50; i++) {
+        assert_int_equal(pair_post(&pair->client, &pair->server, RDDP_WR_RDMA_WRITE, i, 0, 64, 64, RDDP_SEND_SIGNALED),
+                         0);
+        assert_int_equal(pair_completion(&pair->client).wr_id, i);
+    }
+    while (readers)
+        epoch_leave(reader[--readers]);
+}
+
 int main(void)
 {
     static const struct pair_test tests[] = {
         PAIR_TEST(nobody_polls),        PAIR_TEST(stops_after_many),    PAIR_TEST(poster_is_displaced),
         PAIR_TEST(without_completions), PAIR_TEST(large_one_in_a_list), PAIR_TEST(queue_pair_goes),
+        PAIR_TEST(too_many_posters),
     };
 
     return pair_run("doorbell_batch", tests, countof(tests), true);
