@@ -177,7 +177,7 @@ void rc_pair_settle(struct rc_pair *p, uint64_t now_us)
     if (qp->tx_pos != p->requester.una)
         qp_sent(qp, p->requester.una);
     notify_drained(p);
-    if (p->requester.why)
+    if (p->requester.why && qp->state == QP_READY) /* else a full CQ has ended it, and its requests are gone */
         end_of_requests(p, now_us);
     else
         rc_pair_check(p, now_us);

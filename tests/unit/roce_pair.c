@@ -127,6 +127,24 @@ static void refusals(void **state)
     }
 }
 
+/* What one packet acknowledges has overrun the CQ, and the request that it refuses is flushed with all others: it may
+ * not be looked at any more, since another request may lie there. */
+static void refused_behind_a_full_cq(void **state)
+{
+    (void)state;
+    open_usual();
+    w.side->send_cq.cqe = 1;
+    for (uint64_t i = 1; i <= 3; i++) {
+        request_send(i, 10);
+        hear();
+    }
+    acknowledges(FIRST + 2, aeth_nak(NAK_REMOTE_ACCESS));
+    expect_wc(&w.side->send_cq, 1, RDDP_WC_SUCCESS);
+    assert_true(w.side->send_cq.overflowed);
+    assert_int_equal(w.pair->life.note.fault, FAULT_CQ_FULL);
+    close_world();
+}
+
 static void responds(uint32_t psn, unsigned flags, uint32_t length)
 {
     says(packet(BTH_READ_RESPONSE, flags, psn, length));
@@ -356,13 +374,21 @@ static void train_without_region(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages),           cmocka_unit_test(sequence_nak),
-        cmocka_unit_test(retries_exceeded),   cmocka_unit_test(not_ready),
-        cmocka_unit_test(refusals),           cmocka_unit_test(responses),
-        cmocka_unit_test(response_lost),      cmocka_unit_test(bad_responses),
-        cmocka_unit_test(reads_under_way),    cmocka_unit_test(local_errors),
-        cmocka_unit_test(acknowledges_first), cmocka_unit_test(trains),
-        cmocka_unit_test(train_and_window),   cmocka_unit_test(train_without_region),
+        cmocka_unit_test(messages),
+        cmocka_unit_test(sequence_nak),
+        cmocka_unit_test(retries_exceeded),
+        cmocka_unit_test(not_ready),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(refused_behind_a_full_cq),
+        cmocka_unit_test(responses),
+        cmocka_unit_test(response_lost),
+        cmocka_unit_test(bad_responses),
+        cmocka_unit_test(reads_under_way),
+        cmocka_unit_test(local_errors),
+        cmocka_unit_test(acknowledges_first),
+        cmocka_unit_test(trains),
+        cmocka_unit_test(train_and_window),
+        cmocka_unit_test(train_without_region),
         cmocka_unit_test(train_and_asks),
     };
 
