@@ -108,14 +108,14 @@ struct rddp_srq {
 
 struct rddp_qp {
     struct qp qp;
-    struct spin spin; /* guards the posting side of the send queue, `endpoint`, `deferred` and `is_in_batch` */
+    struct spin spin;   /* guards the posting side of the send queue, `endpoint`, `deferred` and `is_in_batch` */
+    bool only_receives; /* guarded by spin: RTR, so requests are refused */
+    enum rddp_qp_type type;
     struct member member;
     struct async_source async;
     struct rddp_context *context;
-    enum rddp_qp_type type;
     struct roce_slot *slot;      /* owned, of types RC and UC: its number on the wire */
     struct rddp_ib_attr ib;      /* guarded by the lock of the slot's loop */
-    bool only_receives;          /* guarded by spin: RTR, so requests are refused */
     _Atomic(struct loop *) loop; /* the loop of its connection, from connect or accept on */
     /* NULL without a connection. Changed under `spin` and context->lock by the driver, who holds the endpoint; so each
      * of the loop lock, context->lock and `spin` is enough to read it. */
