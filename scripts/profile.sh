@@ -26,6 +26,7 @@ echo "profile: rddp perf works for half a minute" >&2
 for wire in iwarp roce; do
     grep -q "^RDDP_WITHOUT:STRING=.*$wire" "$record/CMakeCache.txt" && continue
     work --wire "$wire" -t 1.5 --lat -s 8,4K write send
+    work --wire "$wire" -t 0.5 --lat -s 8 read
     work --wire "$wire" -t 0.3 --lat -e write send
     work --wire "$wire" -t 0.02 --bw -s 8 # as many messages in lists as alone: branches are laid out for what is usual
     work --wire "$wire" -t 0.1 --bw -s 64K,1M
