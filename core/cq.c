@@ -35,7 +35,8 @@ static void cq_give_back(_Atomic uint32_t *taken, uint32_t places)
         atomic_fetch_sub_explicit(taken, places, memory_order_release);
 }
 
-/* Is there a place for one more? After a lost completion none may follow: a reader would not notice the gap. */
+/* Is there a place for one more? After a lost completion none may follow: a reader would not notice the gap.
+ * If none is there, the next one goes to the front of the ring. */
 static inline bool cq_has_place(struct cq_writer *w)
 {
     struct cq *cq = w->cq;

@@ -3,8 +3,10 @@
  */
 #include <string.h>
 
+#include "base/ring.h"
 #include "core/cq.h"
 #include "tests/lib/engine.h"
+#include "tests/lib/rng.h"
 
 enum { RUNS = 1000, STEPS = 200, QPS = 4, MOST = 16, SPACE = 2 * MOST };
 
@@ -24,26 +26,17 @@ static struct model {
     _Atomic uint32_t taken[QPS];
     uint32_t expected[QPS];
 } m;
-static uint64_t random_state, now_ns;
+static struct rng rng;
+static uint64_t now_ns;
 
 static uint32_t below(uint32_t limit)
 {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(random_state >> 33) % limit;
+    return rng_below(&rng, limit);
 }
 
 static uint64_t tick(void)
 {
     return ++now_ns;
-}
-
-static uint32_t power_of_two(uint32_t cqe)
-{
-    uint32_t size = 1;
-
-    while (size < cqe)
-        size *= 2;
-    return size;
 }
 
 static void push_some(void)
@@ -83,7 +76,7 @@ static void poll_some(void)
 
 static void resize(void)
 {
-    uint32_t cqe = 1 + below(MOST), size = power_of_two(cqe) << below(2);
+    uint32_t cqe = 1 + below(MOST), size = ring_slots(cqe) << below(2);
     struct cq_entry *old = cq_resize(&m.cq, m.ring[!m.used], size, cqe);
 
     assert_ptr_equal(old, m.count <= cqe ? m.ring[m.used] : NULL);
@@ -149,9 +142,9 @@ static void beside_a_list(void **state)
     (void)state;
     for (uint32_t run = 0; run < RUNS; run++) {
         memset(&m, 0, sizeof(m));
-        random_state = run;
+        rng = (struct rng){run};
         m.cqe = 1 + below(MOST);
-        cq_init(&m.cq, m.ring[0], power_of_two(m.cqe), m.cqe, NULL);
+        cq_init(&m.cq, m.ring[0], ring_slots(m.cqe), m.cqe, NULL);
         m.cq.clock_ns = run % 2 ? tick : NULL;
         m.cq.head = m.cq.tail = run % 3 ? UINT32_MAX - below(40) : 0;
         for (uint32_t step = 0; step < STEPS; step++)
