@@ -5,9 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* Entries whose places are given back together. */
-enum { BATCH = 32 };
-
 /* Counts the places of completions whose queue pair is gone: any number, because all of them were given back. */
 static _Atomic uint32_t cq_nobodys;
 
@@ -134,39 +131,32 @@ bool cq_push(struct cq *cq, const struct rddp_wc *wc, bool solicited, _Atomic ui
     return place;
 }
 
-/* Takes `n` entries, at most BATCH. Gives their places back only after the ring has room: a request posted to such a
- * place must find room for its completion. Called with `reading` held. */
-static void take_batch(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
+/* Takes entries, at most `n`, as long as they are of the same queue. Gives their places back only after the ring has
+ * room: a request posted to such a place must find room for its completion. Called with `reading` held. */
+static uint32_t take_run(struct cq *cq, uint32_t tail, struct rddp_wc *wc, uint32_t n)
 {
-    _Atomic uint32_t *taken[BATCH];
+    _Atomic uint32_t *taken = cq_at(cq, tail)->taken;
+    uint32_t run = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        const struct cq_entry *entry = cq_at(cq, tail + i);
-
-        wc[i] = entry->wc;
-        taken[i] = entry->taken;
-    }
-    atomic_store_explicit(&cq->tail, tail + n, memory_order_release);
-    for (uint32_t i = 0, run; i < n; i += run) {
-        for (run = 1; i + run < n && taken[i + run] == taken[i];)
-            run++;
-        cq_give_back(taken[i], run);
-    }
+    do
+        wc[run] = cq_at(cq, tail + run)->wc;
+    while (++run < n && cq_at(cq, tail + run)->taken == taken);
+    atomic_store_explicit(&cq->tail, tail + run, memory_order_release);
+    cq_give_back(taken, run);
+    return run;
 }
 
 uint32_t cq_take(struct cq *cq, struct rddp_wc *wc, uint32_t n)
 {
-    uint32_t tail, there, batch;
+    uint32_t tail, there;
 
     spin_lock(&cq->reading);
     tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
     there = atomic_load_explicit(&cq->head, memory_order_acquire) - tail;
     if (n > there)
         n = there;
-    for (uint32_t i = 0; i < n; i += batch) {
-        batch = n - i < BATCH ? n - i : BATCH;
-        take_batch(cq, tail + i, wc + i, batch);
-    }
+    for (uint32_t i = 0; i < n;)
+        i += take_run(cq, tail + i, wc + i, n - i);
     spin_unlock(&cq->reading);
     return n;
 }

@@ -499,7 +499,7 @@ CODE = {
                   "if (space == qp->attr.send_depth)\n        atomic_store_explicit(&qp->sq.first, head, memory_order_relaxed);"],
     "core/complete.c": ["atomic_load_explicit(&qp->sq.head, memory_order_acquire)"],
     "core/cq.c": ["atomic_fetch_sub_explicit(taken, places, memory_order_release);",
-                  "atomic_store_explicit(&cq->tail, tail + n, memory_order_release);\n    for",
+                  "atomic_store_explicit(&cq->tail, tail + run, memory_order_release);\n    cq_give_back(taken, run);",
                   "uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);",
                   "if (w->head == tail)\n        cq->first = tail;",
                   "there = atomic_load_explicit(&cq->head, memory_order_acquire) - tail;"],
