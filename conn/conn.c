@@ -177,7 +177,7 @@ static bool may_borrow(const struct conn *c, const struct emit *e)
 }
 
 /* Frames one segment into `out`, by copy or by reference. */
-static void conn_encode(struct conn *c, struct emit *e)
+__attribute__((flatten)) static void conn_encode(struct conn *c, struct emit *e)
 {
     struct out *out = c->life.out;
     uint8_t *head = out_space(out), *tail = head + WIRE_HEAD_MAX;

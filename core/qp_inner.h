@@ -131,11 +131,12 @@ enum fault place_atomic_answer(struct qp *qp, const struct seg *seg, struct send
 enum fault place_datagram(struct qp *qp, const struct seg *seg, struct inbound *in);
 
 /* whole.c: takes the Send that `seg`, the next of the stream, is by itself. Returns false if it is none, or not a
- * simple one: nothing has changed, but it may have claimed its receive. */
-bool whole_take(struct qp *qp, const struct seg *seg, enum fault *fault);
+ * simple one: nothing has changed, but it may have claimed its receive. Small functions in a row cost as much as what
+ * they do: in what is flattened, here and elsewhere, those that are called are inlined. */
+__attribute__((flatten)) bool whole_take(struct qp *qp, const struct seg *seg, enum fault *fault);
 /* Cuts and numbers the next request if it is one segment and nothing goes in front of it. Returns false, and has
  * changed nothing but *e, if it is not as simple: the numbering's emit() knows. */
-bool whole_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
+__attribute__((flatten)) bool whole_emit(struct qp *qp, struct emit *e, uint32_t tagged_max, uint32_t untagged_max);
 
 /* place.c: copy only the payload of a segment whose turn has not come, and record nothing. Without seg->data nothing
  * moves. */

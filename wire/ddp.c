@@ -198,11 +198,15 @@ enum fault ddp_decode(struct seg *seg, const uint8_t *ulpdu, size_t n, unsigned 
 /* SEG_LAST belongs to the segment; the other flags belong to the opcode. */
 static unsigned opcode_of(const struct seg *seg)
 {
-    unsigned code = 0;
+    static const uint8_t first[] = {
+        [SEG_WRITE] = 0,     [SEG_READ_REQ] = 1,  [SEG_READ_RESP] = 2,   [SEG_SEND] = 3,
+        [SEG_TERMINATE] = 7, [SEG_IMMEDIATE] = 8, [SEG_ATOMIC_REQ] = 10, [SEG_ATOMIC_RESP] = 11,
+    };
+    unsigned code = first[seg->op], flags = seg->flags & ~(unsigned)SEG_LAST;
 
-    while (code < OPCODES && (opcodes[code].op != seg->op || opcodes[code].flags != (seg->flags & ~(unsigned)SEG_LAST)))
+    while (code < OPCODES && opcodes[code].flags != flags)
         code++;
-    assert(code < OPCODES);
+    assert(code < OPCODES && opcodes[code].op == seg->op);
     return code;
 }
 

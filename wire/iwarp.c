@@ -20,7 +20,8 @@ static struct mpa_half rx_half(const struct wire_state *agreed)
     return (struct mpa_half){.pos = agreed->rx_pos, .markers = agreed->rx_markers, .crc = agreed->crc};
 }
 
-static int iwarp_decode(struct wire_state *agreed, struct seg *seg, uint8_t *p, size_t n, size_t *need)
+__attribute__((flatten)) static int iwarp_decode(struct wire_state *agreed, struct seg *seg, uint8_t *p, size_t n,
+                                                 size_t *need)
 {
     struct mpa_half half = rx_half(agreed);
     struct span ulpdu;
@@ -103,8 +104,8 @@ static bool iwarp_interleaves(const struct wire_state *agreed)
 }
 
 /* A marker may fall into the header, so it is a piece as the others are. */
-static size_t frame_with_markers(const struct wire_state *agreed, const struct seg *seg, const struct span *span,
-                                 unsigned spans, uint8_t *out)
+__attribute__((noinline)) static size_t frame_with_markers(const struct wire_state *agreed, const struct seg *seg,
+                                                           const struct span *span, unsigned spans, uint8_t *out)
 {
     const struct mpa_half half = tx_half(agreed);
     struct span piece[1 + WIRE_SPANS_MAX];
@@ -116,8 +117,8 @@ static size_t frame_with_markers(const struct wire_state *agreed, const struct s
     return mpa_encode(&half, out, piece, 1 + spans);
 }
 
-static size_t iwarp_frame(struct wire_state *agreed, const struct seg *seg, const struct span *span, unsigned spans,
-                          uint8_t *out)
+__attribute__((flatten)) static size_t iwarp_frame(struct wire_state *agreed, const struct seg *seg,
+                                                   const struct span *span, unsigned spans, uint8_t *out)
 {
     uint8_t *ulpdu = out + MPA_LENGTH;
     size_t octets;
