@@ -189,13 +189,19 @@ static bool take_next(struct rc_pair *p, struct seg *seg, uint64_t now_us)
     return true;
 }
 
+/* Then all requests are flushed: what the requester knows of them may be said no more. */
+static bool requests_failed(const struct rc_pair *p)
+{
+    return p->life.qp->state != QP_READY || p->life.qp->sends_failed;
+}
+
 static bool emit_request_packet(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
 {
     struct rc_outgoing o;
     struct seg seg;
     bool is_new = take_next(p, &seg, now_us);
 
-    if (!rc_requester_next(&p->requester, &o, now_us)) {
+    if (requests_failed(p) || !rc_requester_next(&p->requester, &o, now_us)) {
         rc_pair_check(p, now_us);
         return false;
     }
@@ -286,7 +292,7 @@ static uint32_t train_of_request(struct rc_pair *p, struct rc_packet *out, uint3
     struct rc_outgoing o;
     struct seg seg;
     struct bth b;
-    uint32_t n = rc_requester_train(&p->requester, most, &o, now_us);
+    uint32_t n = requests_failed(p) ? 0 : rc_requester_train(&p->requester, most, &o, now_us);
 
     if (!n || !qp_gather_train(p->life.qp, o.name, o.offset, o.length, &out->emit))
         return 0;

@@ -3,6 +3,7 @@
  * number of its own. */
 #include "core/packets.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "core/qp_inner.h"
@@ -36,9 +37,16 @@ static enum seg_op op_of(enum rddp_wr_opcode opcode)
     return is_write(opcode) ? SEG_WRITE : SEG_SEND;
 }
 
+/* A request that was taken and is not complete: the place of any other may be the application's again. */
+static struct send *taken_at(const struct qp *qp, uint32_t at)
+{
+    assert(at - qp->sq.tail < qp->sq.next - qp->sq.tail);
+    return sq_at(qp, at);
+}
+
 void qp_describe_request(const struct qp *qp, uint32_t at, struct seg *seg)
 {
-    const struct send *s = sq_at(qp, at);
+    const struct send *s = taken_at(qp, at);
 
     *seg = (struct seg){.op = op_of(s->opcode), .length = s->length, .total = s->length};
     if (s->flags & RDDP_SEND_SOLICITED)
@@ -158,7 +166,7 @@ static const struct rddp_sge *gather(struct qp *qp, const struct rddp_sge *sge, 
 
 bool qp_gather_request(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e)
 {
-    struct send *s = sq_at(qp, at);
+    struct send *s = taken_at(qp, at);
     const struct rddp_sge *bad;
 
     e->spans = 0;
@@ -175,7 +183,7 @@ bool qp_gather_request(struct qp *qp, uint32_t at, uint32_t offset, uint32_t len
 
 bool qp_gather_train(struct qp *qp, uint32_t at, uint32_t offset, uint32_t length, struct emit *e)
 {
-    const struct send *s = sq_at(qp, at);
+    const struct send *s = taken_at(qp, at);
 
     e->spans = 0;
     return !(s->flags & RDDP_SEND_INLINE) && !gather(qp, s->sge, offset, length, e);
@@ -183,7 +191,7 @@ bool qp_gather_train(struct qp *qp, uint32_t at, uint32_t offset, uint32_t lengt
 
 void qp_blame_request(struct qp *qp, uint32_t at, enum rddp_wc_status status)
 {
-    sq_at(qp, at)->status = status;
+    taken_at(qp, at)->status = status;
 }
 
 bool qp_take_answer(struct qp *qp, struct emit *e, uint32_t max)

@@ -268,6 +268,37 @@ static void local_errors(void **state)
     close_world();
 }
 
+static void post_inline(uint64_t wr_id)
+{
+    struct rddp_sge sge = {.addr = (uintptr_t) "octets", .length = 6};
+
+    assert_int_equal(post(w.side, wr_id, RDDP_WR_SEND, RDDP_SEND_INLINE, &sge, 1), 0);
+}
+
+/* What has left without asking for an acknowledgement would be asked for when the next one can not leave. But that one
+ * has failed here, and both are flushed: their places are the application's again. */
+static void fails_behind_one_unasked(void **state)
+{
+    struct rddp_sge sge;
+
+    (void)state;
+    open_usual();
+    post_inline(1);
+    hear_message(FIRST, BTH_SEND, ONLY, 6);
+    waits(100);
+    acknowledges(FIRST, ACK);
+    post_inline(2);
+    hear_message(FIRST + 1, BTH_SEND, ONLY, 6);
+    assert_false(w.said.flags & ASK);
+    sge = piece_of(w.region, 0, 8);
+    sge.lkey ^= 0x800000;
+    assert_int_equal(post(w.side, 3, RDDP_WR_RDMA_READ, RDDP_SEND_SIGNALED, &sge, 1), 0);
+    assert_false(rc_pair_emit(w.pair, &w.out, w.net.now_us));
+    expect_wc(&w.side->send_cq, 2, RDDP_WC_WR_FLUSH_ERR);
+    expect_failed(3, RDDP_WC_LOC_PROT_ERR);
+    close_world();
+}
+
 /* An acknowledgement that is due leaves before requests of ours, whoever's turn it is: with a queue of one request the
  * peer sends its next one when it sees our answer. */
 static void acknowledges_first(void **state)
@@ -374,21 +405,14 @@ static void train_without_region(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages),
-        cmocka_unit_test(sequence_nak),
-        cmocka_unit_test(retries_exceeded),
-        cmocka_unit_test(not_ready),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(refused_behind_a_full_cq),
-        cmocka_unit_test(responses),
-        cmocka_unit_test(response_lost),
-        cmocka_unit_test(bad_responses),
-        cmocka_unit_test(reads_under_way),
-        cmocka_unit_test(local_errors),
-        cmocka_unit_test(acknowledges_first),
-        cmocka_unit_test(trains),
-        cmocka_unit_test(train_and_window),
-        cmocka_unit_test(train_without_region),
+        cmocka_unit_test(messages),           cmocka_unit_test(sequence_nak),
+        cmocka_unit_test(retries_exceeded),   cmocka_unit_test(not_ready),
+        cmocka_unit_test(refusals),           cmocka_unit_test(refused_behind_a_full_cq),
+        cmocka_unit_test(responses),          cmocka_unit_test(response_lost),
+        cmocka_unit_test(bad_responses),      cmocka_unit_test(reads_under_way),
+        cmocka_unit_test(local_errors),       cmocka_unit_test(fails_behind_one_unasked),
+        cmocka_unit_test(acknowledges_first), cmocka_unit_test(trains),
+        cmocka_unit_test(train_and_window),   cmocka_unit_test(train_without_region),
         cmocka_unit_test(train_and_asks),
     };
 
