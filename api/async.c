@@ -169,10 +169,20 @@ void async_qp_happened(struct qp *engine, enum qp_happening what)
 {
     struct rddp_qp *qp = container_of(engine, struct rddp_qp, qp);
 
-    if (what == QP_SENDS_FAILED)
+    switch (what) {
+    case QP_COMMUNICATES:
+        async_report(&qp->async, RDDP_ASYNC_COMM_EST);
+        break;
+    case QP_DRAINED:
+        async_report(&qp->async, RDDP_ASYNC_SQ_DRAINED);
+        break;
+    case QP_SENDS_FAILED:
         log_sends_failed(qp);
-    else
-        async_report(&qp->async, what == QP_COMMUNICATES ? RDDP_ASYNC_COMM_EST : RDDP_ASYNC_SQ_DRAINED);
+        break;
+    case QP_FAILS:
+        qp_own_output(qp);
+        break;
+    }
 }
 
 void async_cq_overran(struct cq *cq)

@@ -185,6 +185,8 @@ void qp_fail(struct qp *qp, const struct fault_note *note)
     qp->answers.tail = qp->answers.head;
     qp->invalidating = 0;
     stop_binding(qp);
+    if (qp->attr.happened)
+        qp->attr.happened(qp, QP_FAILS);
     flush_sends(qp);
     complete_flush_receives(qp);
     if (qp->attr.failed)

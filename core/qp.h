@@ -124,6 +124,7 @@ enum qp_happening {
     QP_COMMUNICATES, /* a packet of the peer came before requests may be sent */
     QP_DRAINED,      /* the requests that had begun are done */
     QP_SENDS_FAILED, /* qp.sends_failed, and qp.note says why */
+    QP_FAILS,        /* all is flushed next: what has been cut and has not left, leaves from a copy */
 };
 
 struct qp_attr {
@@ -146,7 +147,7 @@ struct qp_attr {
     _Atomic unsigned refused;
     uint32_t number;
     void (*failed)(struct qp *qp); /* called once by qp_fail(), when everything is flushed; may be NULL */
-    void (*happened)(struct qp *qp, enum qp_happening what); /* the same */
+    void (*happened)(struct qp *qp, enum qp_happening what); /* may be NULL */
 };
 
 /* What qp_emit() is at: at most one message of the send queue or one response at a time. */

@@ -34,6 +34,14 @@ void qp_unclaim(struct rddp_qp *qp)
     pthread_mutex_unlock(&qp->context->lock);
 }
 
+void qp_own_output(struct rddp_qp *qp)
+{
+    struct out *out = qp->endpoint ? qp->endpoint->life->out : NULL;
+
+    if (out)
+        out_own(out);
+}
+
 void qp_settle_alone(struct rddp_qp *qp)
 {
     pthread_mutex_lock(&qp->context->lock);

@@ -271,6 +271,10 @@ void qp_unclaim(struct rddp_qp *qp);
 /* attach.c. Sets or clears (NULL) the endpoint of a queue pair. Called by the driver, who holds the endpoint. */
 void qp_set_endpoint(struct rddp_qp *qp, struct endpoint *endpoint);
 
+/* attach.c. What waits for the link is sent from a copy: other memory is the application's again when it is told so. By
+ * who holds the endpoint, if there is one. */
+void qp_own_output(struct rddp_qp *qp);
+
 /* attach.c. Flushes a queue pair that has no endpoint and so no driver; called by threads that have posted to it. */
 void qp_settle_alone(struct rddp_qp *qp);
 

@@ -308,8 +308,6 @@ bool transfer_post(struct endpoint *endpoint, uint64_t *now_us)
     if (!sends_straight(endpoint) || !lend_out(endpoint))
         return false;
     conn_fill_segments(conn);
-    if (conn->life.qp->state != QP_READY)
-        return false; /* a request has failed: what is borrowed of those in front of it is to be copied first */
     n = conn->life.out->octets ? transfer_send_once(endpoint) : 0;
     if (!n)
         return false;
