@@ -3,10 +3,11 @@
  * posted. It needs neither a clock nor a look at what the connection wants, which would not change. */
 #include "conn/conn_inner.h"
 
-/* Do octets come in order, without markers, and with nothing of the start before them? */
+/* Do octets come in order, without markers, with nothing of the start before them, and without an answer of the start
+ * to them? */
 static bool comes_plain(const struct conn *c)
 {
-    return !c->reorder && !c->agreed.rx_markers && !c->start.silent && !c->start.rtr_answer_due;
+    return !c->reorder && !c->agreed.rx_markers && !c->start.silent && !c->start.rtr_answer_due && !start_nudges(c);
 }
 
 /* Does nothing of the start go before what is posted? An empty Write may, as long as the peer says nothing. */
@@ -14,7 +15,7 @@ static bool goes_plain(const struct conn *c)
 {
     const struct start *s = &c->start;
 
-    return !s->frame_length && !s->rtr_due && !s->tx_after_us && !start_nudges(c);
+    return !s->frame_length && !s->rtr_due && !s->tx_after_us;
 }
 
 /* Does no time limit run, is nothing put back, and is there nothing but the stream itself that the next unit could end,

@@ -33,7 +33,7 @@ static void cq_give_back(_Atomic uint32_t *taken, uint32_t places)
 }
 
 /* Is there a place for one more? After a lost completion none may follow: a reader would not notice the gap.
- * If none is there, the next one goes to the front of the ring. */
+ * If the ring is empty, the next one goes to its front. */
 static inline bool cq_has_place(struct cq_writer *w)
 {
     struct cq *cq = w->cq;

@@ -195,6 +195,22 @@ static void nudge(void **state)
     assert_false(conn_sends_straight(c));
 }
 
+/* It is no longer to be sent once the peer has said something, so that does not go straight. */
+static void nudge_no_more(void **state)
+{
+    const struct conn_attr attr = host_attr();
+
+    (void)state;
+    next_connection();
+    mr = engine_region(&h.engine, LENGTH, ALL_ACCESS);
+    host_ready(&h, true, &attr);
+    h.conn.start.nudge_due = true;
+    assert_true(conn_wants(&h.conn, h.now_us) & CONN_TX);
+    assert_false(goes_straight(a_write(mr->key, mr->start, octets, 1, SEG_LAST)));
+    assert_false(conn_wants(&h.conn, h.now_us) & CONN_TX);
+    assert_true(goes_straight(a_write(mr->key, mr->start, octets, 1, SEG_LAST)));
+}
+
 /* A stream whose link changes may lose its order. */
 static void reordered(void **state)
 {
@@ -280,6 +296,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong, set_up, tear_down),
         cmocka_unit_test_setup_teardown(posts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nudge, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nudge_no_more, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reordered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(first_delay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_cq, set_up, tear_down),
