@@ -197,8 +197,12 @@ void rc_pair_check_all(struct rc_pair *p, uint64_t now_us)
     uint32_t next = qp ? qp->sq.next : 0;
     enum fault fault = life_resume(&p->life, now_us);
 
-    if (!life_is_open(&p->life))
+    if (!qp)
         return;
+    if (!life_is_open(&p->life)) {
+        qp_settle(qp); /* what was posted since */
+        return;
+    }
     if (qp->sq.next != next) /* requests that send nothing complete when all before them is acknowledged */
         rc_requester_ask(&p->requester);
     if (fault) {

@@ -44,10 +44,10 @@ void ud_check(struct ud *u, uint64_t now_us)
 {
     struct qp *qp = u->life.qp;
 
-    if (!life_is_open(&u->life))
+    if (!qp)
         return;
     qp_settle(qp);
-    if (qp->state == QP_ERROR)
+    if (life_is_open(&u->life) && qp->state == QP_ERROR)
         life_fail(&u->life, &qp->note, false, now_us);
 }
 

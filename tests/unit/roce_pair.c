@@ -253,6 +253,7 @@ static void reads_under_way(void **state)
 /* ROCE-REQ-16 */
 static void local_errors(void **state)
 {
+    const struct rddp_send_wr late = {.wr_id = 3, .opcode = RDDP_WR_SEND, .send_flags = RDDP_SEND_SIGNALED};
     struct rddp_sge sge;
 
     (void)state;
@@ -265,6 +266,9 @@ static void local_errors(void **state)
     rc_pair_emit(w.pair, &w.out, w.net.now_us);
     expect_wc(&w.side->send_cq, 1, RDDP_WC_WR_FLUSH_ERR);
     expect_failed(2, RDDP_WC_LOC_PROT_ERR);
+    assert_int_equal(qp_post_send(&w.side->qp, &late), 0); /* is flushed now, not when the connection has ended */
+    rc_pair_check(w.pair, w.net.now_us);
+    expect_failed(3, RDDP_WC_WR_FLUSH_ERR);
     close_world();
 }
 

@@ -220,6 +220,9 @@ static void places(void **state)
     comes(&b);
     expect_wc(&w.side.recv_cq, 1, RDDP_WC_LOC_LEN_ERR);
     assert_int_equal(w.side.qp.state, QP_ERROR);
+    assert_int_equal(request(2, RDDP_WR_SEND, 1), 0); /* is flushed as soon as it is posted */
+    ud_check(&w.ud, 0);
+    expect_wc(&w.side.send_cq, 2, RDDP_WC_WR_FLUSH_ERR);
     close_world();
 
     open_world();
