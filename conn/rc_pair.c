@@ -57,6 +57,7 @@ void rc_pair_start(struct rc_pair *p, const struct rc_requester_attr *attr, uint
     p->attr.requester.window = before.window;
     rc_requester_init(&p->requester, &p->attr.requester, p->requester.ring, p->requester.mask + 1);
     p->life.qp->attr.ord = ord;
+    qp_sent(p->life.qp, p->requester.una); /* what was noticed before counts from another PSN */
     p->is_waiting = false;
 }
 

@@ -195,15 +195,23 @@ static bool requests_failed(const struct rc_pair *p)
     return p->life.qp->state != QP_READY || p->life.qp->sends_failed;
 }
 
+static bool next_packet(struct rc_pair *p, struct rc_outgoing *o, uint64_t now_us)
+{
+    return life_is_open(&p->life) && !requests_failed(p) && rc_requester_next(&p->requester, o, now_us);
+}
+
+/* What the check executes, which sends nothing, may ask about what has left. */
 static bool emit_request_packet(struct rc_pair *p, struct rc_packet *out, uint64_t now_us)
 {
     struct rc_outgoing o;
     struct seg seg;
     bool is_new = take_next(p, &seg, now_us);
 
-    if (requests_failed(p) || !rc_requester_next(&p->requester, &o, now_us)) {
+    if (!next_packet(p, &o, now_us)) {
+        is_new = false;
         rc_pair_check(p, now_us);
-        return false;
+        if (!next_packet(p, &o, now_us))
+            return false;
     }
     qp_requests_unasked(p->life.qp, rc_requester_unasked(&p->requester));
     if (!is_new)

@@ -303,6 +303,28 @@ static void fails_behind_one_unasked(void **state)
     close_world();
 }
 
+/* The first PSN counts that is told when requests may be sent. What came before, and was noticed with another one that
+ * is larger, acknowledges nothing. */
+static void lower_first_psn(void **state)
+{
+    struct rddp_send_wr local = {.wr_id = 2, .opcode = RDDP_WR_LOCAL_INV, .send_flags = RDDP_SEND_SIGNALED};
+    struct rc_requester_attr attr;
+
+    (void)state;
+    open_usual();
+    says(packet(BTH_WRITE, ONLY, PEER, 1));
+    attr = w.pair->attr.requester;
+    attr.psn = 5;
+    rc_pair_start(w.pair, &attr, 1);
+    request_send(1, 5);
+    local.invalidate_rkey = w.remote->key;
+    assert_int_equal(qp_post_send(&w.side->qp, &local), 0);
+    hear_message(5, BTH_SEND, ONLY, 5);
+    hear_nothing();
+    expect_quiet(&w.side->send_cq);
+    close_world();
+}
+
 /* An acknowledgement that is due leaves before requests of ours, whoever's turn it is: with a queue of one request the
  * peer sends its next one when it sees our answer. */
 static void acknowledges_first(void **state)
@@ -409,14 +431,23 @@ static void train_without_region(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages),           cmocka_unit_test(sequence_nak),
-        cmocka_unit_test(retries_exceeded),   cmocka_unit_test(not_ready),
-        cmocka_unit_test(refusals),           cmocka_unit_test(refused_behind_a_full_cq),
-        cmocka_unit_test(responses),          cmocka_unit_test(response_lost),
-        cmocka_unit_test(bad_responses),      cmocka_unit_test(reads_under_way),
-        cmocka_unit_test(local_errors),       cmocka_unit_test(fails_behind_one_unasked),
-        cmocka_unit_test(acknowledges_first), cmocka_unit_test(trains),
-        cmocka_unit_test(train_and_window),   cmocka_unit_test(train_without_region),
+        cmocka_unit_test(messages),
+        cmocka_unit_test(sequence_nak),
+        cmocka_unit_test(retries_exceeded),
+        cmocka_unit_test(not_ready),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(refused_behind_a_full_cq),
+        cmocka_unit_test(responses),
+        cmocka_unit_test(response_lost),
+        cmocka_unit_test(bad_responses),
+        cmocka_unit_test(reads_under_way),
+        cmocka_unit_test(local_errors),
+        cmocka_unit_test(fails_behind_one_unasked),
+        cmocka_unit_test(lower_first_psn),
+        cmocka_unit_test(acknowledges_first),
+        cmocka_unit_test(trains),
+        cmocka_unit_test(train_and_window),
+        cmocka_unit_test(train_without_region),
         cmocka_unit_test(train_and_asks),
     };
 
