@@ -240,7 +240,8 @@ static bool has_left(const struct rc_pair *p)
 
 bool rc_pair_has_output(const struct rc_pair *p, uint64_t now_us)
 {
-    return p->life.state == CONN_TERMINATING || rc_responder_has_output(&p->responder, now_us) ||
+    return p->life.state == CONN_TERMINATING ||
+           (life_is_open(&p->life) && rc_responder_has_output(&p->responder, now_us)) ||
            has_request_output(p, now_us) || has_left(p);
 }
 
