@@ -235,7 +235,9 @@ uint64_t rc_pair_deadline(const struct rc_pair *p)
 
 void rc_pair_tick(struct rc_pair *p, uint64_t now_us)
 {
-    if (life_is_open(&p->life))
+    if (p->attr.service == BTH_UC)
+        rc_requester_left(&p->requester, now_us); /* and is not waited for */
+    else if (life_is_open(&p->life))
         rc_requester_tick(&p->requester, now_us);
     rc_pair_settle(p, now_us);
     (void)life_tick(&p->life, now_us);
