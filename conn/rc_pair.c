@@ -76,7 +76,7 @@ void rc_pair_communicates(struct rc_pair *p)
 
 static void notify_drained(struct rc_pair *p)
 {
-    if (!p->is_draining || p->is_drained || p->requester.una != p->requester.end)
+    if (!p->is_draining || p->is_drained || p->requester.una != p->requester.end || p->life.qp->state != QP_READY)
         return;
     p->is_drained = true;
     rc_pair_notify(p, QP_DRAINED);

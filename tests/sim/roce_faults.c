@@ -2,16 +2,16 @@
 /* roce_faults.c - two queue pairs of RoCE on which everything goes wrong that can: keys that are wrong at either end,
  * short receives or none, full CQs, regions that are invalidated, retries that are used up, drains and restarts; and an
  * owner who takes a completion at once, and posts again to its place. What remains true: completions come in order,
- * each once; a queue pair that has failed is not taken for one that goes on; no place stays in use; and whoever has
- * said that nothing can leave now does not say at once that something can. core/packets.c asserts that no request is
- * described that is not under way.
+ * each once; a queue pair that has failed is not taken for one that goes on, nor for a drained one; no place stays in
+ * use; and whoever has said that nothing can leave now does not say at once that something can. core/packets.c asserts
+ * that no request is described that is not under way.
  *
  * SIM_RUNS=100000 sets the number of runs; SIM_SEED=0x1234 sets the first seed. A failed run prints its seed. */
 #include "tests/lib/rc_net.h"
 
 #include "tests/lib/seeds.h"
 
-enum { RUNS = 2000, STEPS = 120, REGIONS = 6, SPACE = 4096, LONGEST = 3000, SHORT = 64, BATCH = 16, POLLS = 40 };
+enum { RUNS = 4000, STEPS = 120, REGIONS = 6, SPACE = 4096, LONGEST = 3000, SHORT = 64, BATCH = 16, POLLS = 40 };
 
 static const uint64_t long_us = UINT64_C(4000000000);
 
@@ -115,9 +115,9 @@ static void change_state(int i)
 
     if (w.is_unreliable && pair->life.qp->sends_failed && rng_one_in(r, 2))
         rc_pair_restart(pair, w.net.now_us);
-    else if (rng_one_in(r, 6))
+    else if (rng_one_in(r, 8))
         rc_pair_drain(pair, rng_one_in(r, 2), w.net.now_us);
-    else if (rng_one_in(r, 10))
+    else if (rng_one_in(r, 40))
         rc_pair_close(pair, w.net.now_us);
 }
 
@@ -137,9 +137,15 @@ static void act(void)
     else if (what < 11)
         for (uint32_t n = 1 + rng_below(r, 12); n; n--)
             (void)rc_net_step(&w.net, w.net.now_us + 100000);
-    else if (rng_one_in(r, 4))
+    else
         change_state(i);
     rc_pair_check(&w.net.end[i].pair, w.net.now_us);
+}
+
+static void happens(struct qp *qp, enum qp_happening what)
+{
+    if (what == QP_DRAINED)
+        assert_int_equal(qp->state, QP_READY);
 }
 
 /* --- a run -------------------------------------------------------------------------------------------------------- */
@@ -154,6 +160,7 @@ static void draw_end(int i, struct qp_attr *qp, struct rc_pair_attr *pair)
     pair->requester.window = rng_one_in(r, 2) ? 1 + rng_below(r, 6) : 0;
     *qp = side_attr(&w.net.engine);
     qp->ird = qp->ord = 4;
+    qp->happened = happens;
     if (w.is_unreliable) {
         pair->service = BTH_UC;
         qp->service = QP_UNRELIABLE;
