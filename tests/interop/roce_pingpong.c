@@ -138,17 +138,6 @@ static void learn_numbers(int fd, uint32_t *qpn, uint32_t *psn)
         quit("the peer's numbers");
 }
 
-static void exchange(int fd, uint32_t own_psn, uint32_t *qpn, uint32_t *psn)
-{
-    if (pp.server) {
-        learn_numbers(fd, qpn, psn);
-        tell_numbers(fd, own_psn);
-    } else {
-        tell_numbers(fd, own_psn);
-        learn_numbers(fd, qpn, psn);
-    }
-}
-
 /* The client is ready when it says so; the server's pingpong waits for it before it goes on. */
 static void say_done(int fd)
 {
@@ -377,10 +366,14 @@ int main(int argc, char **argv)
     own_psn &= 0xffffff;
     make_queue_pair();
     fd = open_exchange();
-    exchange(fd, own_psn, &peer_qpn, &peer_psn);
+    if (!pp.server)
+        tell_numbers(fd, own_psn);
+    learn_numbers(fd, &peer_qpn, &peer_psn);
     connect_queue_pair(own_psn, peer_qpn, peer_psn);
     if (!pp.late)
         post_receives();
+    if (pp.server) /* a client sends as soon as it knows: what finds no receive is lost, if it is a datagram */
+        tell_numbers(fd, own_psn);
     say_done(fd);
     play();
     print_counters();
