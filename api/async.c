@@ -144,14 +144,13 @@ static bool async_type_of(enum fault fault, enum rddp_async_type *type)
     }
 }
 
-void async_qp_failed(struct qp *engine)
+static void report_qp_failed(struct rddp_qp *qp)
 {
-    struct rddp_qp *qp = container_of(engine, struct rddp_qp, qp);
     enum rddp_async_type type;
 
-    if (async_type_of(engine->note.fault, &type))
+    if (async_type_of(qp->qp.note.fault, &type))
         async_report(&qp->async, type);
-    if (engine->attr.srq)
+    if (qp->qp.attr.srq)
         async_report(&qp->async, RDDP_ASYNC_QP_LAST_WQE_REACHED);
 }
 
@@ -181,6 +180,9 @@ void async_qp_happened(struct qp *engine, enum qp_happening what)
         break;
     case QP_FAILS:
         qp_own_output(qp);
+        break;
+    case QP_FAILED:
+        report_qp_failed(qp);
         break;
     }
 }

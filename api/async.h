@@ -5,9 +5,7 @@
 
 #include "endpoint/objects.h"
 
-/* Called by the engine, with no spinlock held: the queue pair has failed, the CQ was full, the SRQ is below its limit.
- */
-void async_qp_failed(struct qp *qp);
+/* Called by the engine, with no spinlock held: what a queue pair tells, the CQ was full, the SRQ is below its limit. */
 void async_qp_happened(struct qp *qp, enum qp_happening what);
 void async_cq_overran(struct cq *cq);
 void async_srq_is_low(struct rq *rq);

@@ -57,7 +57,6 @@ static struct qp_attr engine_attr(struct rddp_pd *pd, const struct rddp_qp_attr 
         .signal_all = attr->sq_sig_all,
         .out_of_order = attr->out_of_order_sends,
         .rdma_control = attr->rdma_control,
-        .failed = async_qp_failed,
         .happened = async_qp_happened,
     };
 }

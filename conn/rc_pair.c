@@ -61,16 +61,10 @@ void rc_pair_start(struct rc_pair *p, const struct rc_requester_attr *attr, uint
     p->is_waiting = false;
 }
 
-static void rc_pair_notify(struct rc_pair *p, enum qp_happening what)
-{
-    if (p->life.qp->attr.happened)
-        p->life.qp->attr.happened(p->life.qp, what);
-}
-
 void rc_pair_communicates(struct rc_pair *p)
 {
     if (p->is_waiting)
-        rc_pair_notify(p, QP_COMMUNICATES);
+        qp_tell(p->life.qp, QP_COMMUNICATES);
     p->is_waiting = false;
 }
 
@@ -79,7 +73,7 @@ static void notify_drained(struct rc_pair *p)
     if (!p->is_draining || p->is_drained || p->requester.una != p->requester.end || p->life.qp->state != QP_READY)
         return;
     p->is_drained = true;
-    rc_pair_notify(p, QP_DRAINED);
+    qp_tell(p->life.qp, QP_DRAINED);
 }
 
 void rc_pair_drain(struct rc_pair *p, bool drains, uint64_t now_us)

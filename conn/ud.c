@@ -19,18 +19,12 @@ void ud_start(struct ud *u, uint32_t psn)
     u->is_waiting = false;
 }
 
-static void ud_notify(struct ud *u, enum qp_happening what)
-{
-    if (u->life.qp->attr.happened)
-        u->life.qp->attr.happened(u->life.qp, what);
-}
-
 void ud_drain(struct ud *u, bool drains, uint64_t now_us)
 {
     u->is_draining = drains;
     ud_check(u, now_us);
     if (drains && life_is_open(&u->life))
-        ud_notify(u, QP_DRAINED);
+        qp_tell(u->life.qp, QP_DRAINED);
 }
 
 void ud_restart(struct ud *u, uint64_t now_us)
@@ -94,7 +88,7 @@ void ud_rx(struct ud *u, const struct bth *b, const uint8_t grh[GRH_OCTETS], uin
         return;
     }
     if (u->is_waiting)
-        ud_notify(u, QP_COMMUNICATES);
+        qp_tell(u->life.qp, QP_COMMUNICATES);
     u->is_waiting = false;
     ud_place(u, b, grh, now_us);
     ud_check(u, now_us);

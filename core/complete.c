@@ -185,12 +185,10 @@ void qp_fail(struct qp *qp, const struct fault_note *note)
     qp->answers.tail = qp->answers.head;
     qp->invalidating = 0;
     stop_binding(qp);
-    if (qp->attr.happened)
-        qp->attr.happened(qp, QP_FAILS);
+    qp_tell(qp, QP_FAILS);
     flush_sends(qp);
     complete_flush_receives(qp);
-    if (qp->attr.failed)
-        qp->attr.failed(qp);
+    qp_tell(qp, QP_FAILED);
 }
 
 void sq_fail(struct qp *qp, const struct fault_note *note)
@@ -199,8 +197,7 @@ void sq_fail(struct qp *qp, const struct fault_note *note)
     qp->sends_failed = true;
     stop_binding(qp);
     flush_sends(qp);
-    if (qp->attr.happened)
-        qp->attr.happened(qp, QP_SENDS_FAILED);
+    qp_tell(qp, QP_SENDS_FAILED);
 }
 
 void qp_settle(struct qp *qp)

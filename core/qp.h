@@ -125,6 +125,7 @@ enum qp_happening {
     QP_DRAINED,      /* the requests that had begun are done */
     QP_SENDS_FAILED, /* qp.sends_failed, and qp.note says why */
     QP_FAILS,        /* all is flushed next: what has been cut and has not left, leaves from a copy */
+    QP_FAILED,       /* all is flushed, and qp.note says why */
 };
 
 struct qp_attr {
@@ -146,7 +147,6 @@ struct qp_attr {
      * it in qp->attr. */
     _Atomic unsigned refused;
     uint32_t number;
-    void (*failed)(struct qp *qp); /* called once by qp_fail(), when everything is flushed; may be NULL */
     void (*happened)(struct qp *qp, enum qp_happening what); /* may be NULL */
 };
 
@@ -265,6 +265,12 @@ void qp_leave(struct qp *qp);
 
 /* QP_IDLE -> QP_READY with what was agreed. `rx_pos` is the stream position of the first octet that can arrive. */
 void qp_connect(struct qp *qp, uint32_t ird, uint32_t ord, uint64_t rx_pos);
+
+static inline void qp_tell(struct qp *qp, enum qp_happening what)
+{
+    if (qp->attr.happened)
+        qp->attr.happened(qp, what);
+}
 
 /* Into QP_ERROR (once; later calls change nothing): remembers why and flushes every request with a completion.
  * In order of posting: the send queue; then the receives that messages were arriving at, then those of an own receive

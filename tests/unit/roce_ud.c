@@ -249,7 +249,7 @@ static void places(void **state)
     close_world();
 }
 
-static unsigned told[QP_FAILS + 1];
+static unsigned told[QP_FAILED + 1];
 
 static void tell(struct qp *qp, enum qp_happening what)
 {
